@@ -1,0 +1,349 @@
+"""The glossary as types: what a command, a benchmark, a plan and a report are.
+
+Everything here is a frozen value. Nothing here knows of tables, HTTP, clouds or the clock.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bot.measure.metrics import Metric
+from bot.measure.verdict import Comparison, Verdict
+
+Side = Literal["head", "base"]
+Permission = Literal["admin", "maintain", "write", "triage", "read", "none"]
+OptionValue = str | bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A polite no: a code for machines, a sentence for the person, and what to type instead."""
+
+    code: str
+    sentence: str
+    hint: str = ""
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One parsed line: `line` is its 1-based number in the comment, `text` the line as typed."""
+
+    verb: str
+    targets: tuple[str, ...] = ()
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
+    line: int
+    text: str
+
+
+# ---- the repository's configuration -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """A file that a benchmark reads: fetched once, checked against `sha256` (64 hex digits)."""
+
+    name: str
+    url: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """What `set.NAME=` may change; numbers have inclusive bounds, texts a list of choices."""
+
+    name: str
+    default: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A scenario or an initialisation: a name and the words it adds to `{args}`."""
+
+    name: str
+    args: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """A named entry of `.github/benchmark.yml`, defaults filled in. `line` is where it stands in the file."""
+
+    name: str
+    run: str
+    description: str = ""
+    hardware: tuple[str, ...] = ("local",)
+    timeout_s: int = 3600
+    groups: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    scenarios: tuple[Variant, ...] = (Variant(name="default"),)
+    inits: tuple[Variant, ...] = (Variant(name="default"),)
+    metrics: tuple[Metric, ...] = ()
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptsSource:
+    """A second tree that holds the training scripts; `ref` is resolved to a commit at plan time."""
+
+    repository: str
+    ref: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """What runs by itself, on approval or on a schedule: `text` is the command line it stands for, without prefix."""
+
+    name: str
+    text: str
+    cron: str = ""
+    timezone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepoConfig:
+    """`.github/benchmark.yml` of one commit, checked."""
+
+    python: str | None = None
+    setup: str = ""
+    setup_inputs: tuple[str, ...] = ()
+    scripts: ScriptsSource | None = None
+    benchmarks: Mapping[str, Benchmark] = field(default_factory=dict)
+    on_approval: Trigger | None = None
+    schedules: tuple[Trigger, ...] = ()
+    keep_good: int = 10
+    keep_bad: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigFault:
+    """One thing wrong in a configuration file: where (1-based), what, and what was probably meant."""
+
+    line: int
+    column: int
+    where: str
+    sentence: str
+    hint: str = ""
+
+
+# ---- the operator's hardware --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """A name that `on=` may say, as the operator defined it. `price_usd_per_hour` 0 means: not billed."""
+
+    name: str
+    backend: str = "local"
+    price_usd_per_hour: float = 0.0
+    at_once: int = 1
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+# ---- a command and all that its handler may know ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """A GitHub account and its right on the repository, as the permission API gave it."""
+
+    id: int
+    login: str
+    kind: Literal["User", "Bot", "Organization"] = "User"
+    permission: Permission = "none"
+
+    @property
+    def may_write(self) -> bool:
+        """Write, maintain or admin: may allow commits, and its own commits are trusted."""
+        return self.permission in ("admin", "maintain", "write")
+
+    @property
+    def may_run(self) -> bool:
+        """Triage and above: may start benchmarks."""
+        return self.may_write or self.permission == "triage"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullRequest:
+    """A pull request as far as commands need it. `from_fork` is True also when the head repository is unknown."""
+
+    repository_id: int
+    full_name: str
+    number: int
+    author: Person
+    head_sha: str
+    base_ref: str
+    from_fork: bool
+    title: str = ""
+    open: bool = True
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A command with everything a handler may know: who, where, which commits, which configuration.
+
+    `head_sha` is the head when the comment was written (from our own log), `config` None when the base has no file.
+    `resolved` are the benchmarks that the targets name; `allowed_shas` the head commits that somebody with write
+    right allowed.
+    """
+
+    command: Command
+    sender: Person
+    pull: PullRequest
+    head_sha: str
+    base_sha: str
+    baseline: str
+    config: RepoConfig | None
+    config_sha: str
+    hardware: Mapping[str, Hardware]
+    resolved: tuple[str, ...] = ()
+    allowed_shas: frozenset[str] = frozenset()
+    changed_paths: tuple[str, ...] = ()
+
+
+# ---- a plan ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """One execution on a lease. `position` counts from 0 in the order of execution; `pair` from 0, None if unpaired."""
+
+    side: Side
+    seed: int
+    position: int
+    pair: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLease:
+    """One machine for one benchmark in one variant: its runs in order, its limits and its price."""
+
+    benchmark: str
+    scenario: str
+    init: str
+    hardware: str
+    runs: tuple[PlannedRun, ...]
+    timeout_s: int
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    estimate_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a command would do: its leases, the names its targets resolve to, and the estimated cost."""
+
+    targets: tuple[str, ...]
+    leases: tuple[PlannedLease, ...]
+
+    @property
+    def estimate_usd(self) -> float:
+        """Upper estimate in US dollars: every lease at its price for its whole timeout."""
+        return sum(lease.estimate_usd for lease in self.leases)
+
+
+# ---- why something ended ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why a run, lease or request ended: a code of `core.reasons`, a sentence, whose fault, and whether to try again."""
+
+    code: str
+    sentence: str
+    fault: Literal["user", "infra", "us"]
+    retry: bool = False
+
+
+# ---- a report -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A name and an absolute URL, or a path below the bot's address while no request has been made."""
+
+    name: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """One run as told to people. `seconds` is the wall time of the training command, None while it has not ended.
+
+    `state` is queued, running, done, failed or cancelled; `log_tail` the last lines of output of a failed run,
+    already free of secrets and control characters but not yet of Markdown.
+    """
+
+    id: str
+    side: Side
+    seed: int
+    position: int
+    commit: str
+    state: str
+    seconds: float | None = None
+    reason: Reason | None = None
+    log_tail: str = ""
+    imported: str = ""
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkReport:
+    """One lease as told to people: the comparisons of its metrics, its runs, and what was noticed.
+
+    `phase` is a short present-tense text while it is not final ("waiting for local", "run 2 of 4: base, seed 1").
+    """
+
+    lease_id: str
+    benchmark: str
+    scenario: str
+    init: str
+    hardware: str
+    verdict: Verdict | None
+    comparisons: tuple[Comparison, ...] = ()
+    runs: tuple[RunReport, ...] = ()
+    reason: Reason | None = None
+    phase: str = ""
+    notes: tuple[str, ...] = ()
+    machine: str = ""
+    cost_usd: float = 0.0
+    seconds: float = 0.0
+    curves_url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All that a request has to say; comment, check run and page are renderings of this one value.
+
+    `state` is queued, running, done or cancelled. `verdict` stands only when done. `outdated_by` is the newer head
+    when the pull request has moved on. `next_commands` are complete lines to type. `exact` tells how `baseline` was
+    found ("merge-base of main"). Times are seconds since the epoch.
+    """
+
+    request_id: str
+    kind: str
+    full_name: str
+    number: int
+    command: str
+    requester: str
+    head_sha: str
+    base_sha: str
+    config_sha: str
+    baseline: str
+    state: str
+    verdict: Verdict | None
+    benchmarks: tuple[BenchmarkReport, ...]
+    links: tuple[Link, ...] = ()
+    reason: Reason | None = None
+    outdated_by: str = ""
+    next_commands: tuple[str, ...] = ()
+    reproduce: str = ""
+    notes: tuple[str, ...] = ()
+    created_at: float = 0.0
+    finished_at: float | None = None
+    estimate_usd: float = 0.0
+    cost_usd: float = 0.0

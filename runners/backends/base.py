@@ -1,0 +1,68 @@
+"""What every backend must do. A backend is one file beside this one that defines one subclass of `Backend`.
+
+All verbs are idempotent and may be repeated after a crash: the bot writes down what it wants before it calls.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from runners.spec import MachineOrder, Offer, Sighting
+
+
+class BackendError(Exception):
+    """A backend's no. `code` is a reason code (no_capacity, quota, config, ...), `sentence` is for people."""
+
+    def __init__(self, code: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.sentence = sentence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendSettings:
+    """What a backend is built from: the deployment's id, a folder of its own, its operator's table, and a clock."""
+
+    deployment: str
+    folder: Path
+    clock: Callable[[], float]
+    options: Mapping[str, str]
+
+
+class Backend(ABC):
+    """Where machines come from."""
+
+    name: ClassVar[str]
+
+    def __init__(self, settings: BackendSettings) -> None:
+        self.settings = settings
+
+    @abstractmethod
+    async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
+        """Concrete offers for one hardware entry of the operator, best first."""
+
+    @abstractmethod
+    async def create(self, order: MachineOrder) -> None:
+        """Start the machine; a second call with the same name changes nothing. Raises BackendError."""
+
+    @abstractmethod
+    async def observe(self, name: str, zone: str) -> Sighting:
+        """What is there now; a machine that is not there is `absent`."""
+
+    @abstractmethod
+    async def delete(self, name: str, zone: str) -> None:
+        """Make it go away; a machine that is not there is fine. The bot repeats this until it observes `absent`."""
+
+    @abstractmethod
+    async def list_owned(self) -> tuple[Sighting, ...]:
+        """Every machine of this deployment, from the machines' own labels, not from the bot's memory."""
+
+    @abstractmethod
+    async def diagnose(self, name: str, zone: str) -> str:
+        """The last words of a machine that did not behave, for the operator; empty when there are none."""
+
+    def isolates(self) -> str:
+        """Empty when code of strangers is kept from the bot's files here, else the sentence that says why not."""
+        return ""

@@ -1,0 +1,78 @@
+"""The words that the bot and its agent exchange. Standard library only, Python 3.9 and newer.
+
+All messages are JSON objects over HTTP under `PREFIX`; files travel as raw bytes. Version 1:
+
+    POST claim                       {lease, token, nonce, agent}      -> {credential, heartbeat_s, deadline_at, work}
+    POST heartbeat                   {phase, run, at}                  -> {stop: "" | reason, deadline_at}
+    POST event                       {kind, run, ...}                  -> {}
+    PUT  runs/RUN/files/PATH?offset= raw bytes appended at that offset -> {offset}; 409 {offset} when it is another
+    POST runs/RUN/manifest           {files: [{path, size, sha256}]}   -> {wanted: [{path, offset}]}
+    POST finish                      {outcome, sentence}               -> {}
+    GET  source/REPOSITORY_ID.git/…  git's smart HTTP, read only; the bot adds its own credentials
+
+Every call but claim carries `Authorization: Bearer <credential>`. A claim pins the nonce: the same nonce may claim
+again (its answer was lost), another one is refused and ends the lease.
+"""
+
+import shlex
+
+VERSION = 1
+PREFIX = "/agent/v1"
+LOG_FILE = "log.txt"
+LOG_FOLDER = "logs"
+CHECKPOINT_FOLDER = "checkpoints"
+# what one PUT may carry, in bytes; larger files are sent in several
+CHUNK_BYTES = 8 * 1024 * 1024
+
+# kinds of `event` messages, in the order of a lease's life
+EVENT_PHASE = "phase"  # {phase: "checkout" | "setup" | "inputs" | "run" | "collect", side, run}
+EVENT_RUN_STARTED = "run_started"  # {run}
+EVENT_RUN_ENDED = "run_ended"  # {run, exit, seconds, reason, sentence, imported, peak_rss_bytes, log_tail}
+
+# why a run ended, as the agent can tell; "" means exit status 0
+REASONS = (
+    "",
+    "user_error",  # the command ended with a status other than 0
+    "oom",  # killed for memory, or the framework said so
+    "timeout",  # longer than the benchmark's timeout
+    "setup_failed",
+    "checkout_failed",  # commit not available
+    "input_failed",  # download or hash
+    "cancelled",
+    "agent_error",  # our own fault
+)
+
+
+class PlaceholderError(ValueError):
+    """A command holds a placeholder that nobody fills in; `name` is its name."""
+
+    def __init__(self, name):  # type: ignore[no-untyped-def] # Python 3.9 reads this file without our types
+        super().__init__("unknown placeholder {%s}" % name)
+        self.name = name
+
+
+def fill(template: str, words: "dict[str, str]", raw: "dict[str, str] | None" = None) -> str:
+    """A shell line with its placeholders filled in.
+
+    `{name}` of `words` becomes one quoted word; `{name}` of `raw` (the `args` that the repository itself wrote) goes
+    in as it stands. `{{` and `}}` are literal braces. Raises PlaceholderError for any other name.
+    """
+    raw = raw or {}
+    out = []
+    i = 0
+    while i < len(template):
+        two = template[i : i + 2]
+        if two in ("{{", "}}"):
+            out.append(two[0])
+            i += 2
+        elif template[i] == "{":
+            end = template.find("}", i)
+            name = template[i + 1 : end] if end > 0 else template[i + 1 :]
+            if end < 0 or (name not in words and name not in raw):
+                raise PlaceholderError(name)
+            out.append(raw[name] if name in raw else shlex.quote(words[name]))
+            i = end + 1
+        else:
+            out.append(template[i])
+            i += 1
+    return "".join(out)

@@ -1,0 +1,105 @@
+"""What the bot orders from machines: the work of a lease, and the machine it needs. Imports nothing of the bot.
+
+`Work` travels to the agent as JSON inside the answer to a claim (see `runners.protocol`), so it holds only plain
+values; its field names are the message's keys.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A commit to check out: a git URL (below the bot's own address, or a local path) and 40 hex digits."""
+
+    url: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideWork:
+    """One side of a comparison: the repository, and the second tree with the scripts if there is one."""
+
+    source: Source
+    scripts: Source | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputWork:
+    """A file to fetch once and check: `sha256` is 64 hex digits."""
+
+    name: str
+    url: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunWork:
+    """One training command.
+
+    `command` is the repository's template; the agent fills `{inputs.NAME}` in, all else is in `words` and `raw`
+    (see `protocol.fill`). `env` are the documented BENCHBOT_ variables that the bot knows.
+    """
+
+    id: str
+    side: str
+    seed: int
+    command: str
+    words: Mapping[str, str]
+    raw: Mapping[str, str]
+    env: Mapping[str, str]
+    timeout_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """All that one lease does, in order. `python` is a version such as "3.11", None for the machine's own."""
+
+    sides: Mapping[str, SideWork]
+    runs: tuple[RunWork, ...]
+    setup: str = ""
+    setup_inputs: tuple[str, ...] = ()
+    python: str | None = None
+    inputs: tuple[InputWork, ...] = ()
+    setup_timeout_s: int = 1800
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """One concrete thing that a backend could give now. `price_usd_per_hour` 0 means: not billed."""
+
+    backend: str
+    zone: str = ""
+    machine_type: str = ""
+    price_usd_per_hour: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineOrder:
+    """A machine to create. `name` is legal in every cloud (at most 63 of a-z, 0-9 and -) and unique; creating it
+    twice makes one. The machine must be gone by `deadline_at` (seconds since the epoch) whatever happens to the bot.
+    `token` is what its agent claims the lease with at `server_url`.
+    """
+
+    name: str
+    deployment: str
+    lease_id: str
+    server_url: str
+    token: str
+    deadline_at: float
+    offer: Offer
+    options: Mapping[str, str] = field(default_factory=dict)
+    # False: the commits come from somebody without write right, and the backend must isolate their code or refuse
+    trusted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """What the backend says of a machine: `state` is absent, starting, running or stopped."""
+
+    name: str
+    state: str
+    zone: str = ""
+    lease_id: str = ""
+    deadline_at: float | None = None
+    evidence: str = ""
