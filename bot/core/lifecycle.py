@@ -1,0 +1,66 @@
+"""Which state may follow which: one table per noun, in the order of life. docs/lifecycle.md is drawn from it.
+
+Every state that is not final has a deadline or a named poker, and says so here: `woken` tells what moves a row on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One state: what may follow, and what wakes a row in it (empty for a final state)."""
+
+    after: tuple[str, ...]
+    woken: str = ""
+
+    @property
+    def final(self) -> bool:
+        """Nothing follows."""
+        return not self.after
+
+
+LIFECYCLES: Mapping[str, Mapping[str, State]] = {
+    "delivery": {
+        "new": State(("done",), "due at once; repeated with growing pauses while GitHub does not answer"),
+        "done": State(()),
+    },
+    "request": {
+        "accepted": State(("running", "reporting"), "due at once"),
+        "running": State(("reporting",), "poked by every lease that moves on, by cancel, and looked at each minute"),
+        "reporting": State(("done",), "due at once"),
+        "done": State(("done",), "poked when the pull request moves on, to say that the result is outdated"),
+    },
+    "lease": {
+        "queued": State(("booting", "cancelled", "failed"), "poked when a slot is free, looked at each minute"),
+        "booting": State(("running", "queued", "failed", "cancelled"), "poked by the agent's claim; boot deadline"),
+        "running": State(
+            ("measuring", "queued", "failed", "cancelled"), "poked by the agent's end; heartbeat and lease deadline"
+        ),
+        "measuring": State(("done",), "due at once"),
+        "done": State(()),
+        "failed": State(()),
+        "cancelled": State(()),
+    },
+    "machine": {
+        "wanted": State(("up", "closing", "gone"), "due at once; stock-outs are tried again until the boot deadline"),
+        "up": State(("closing", "gone"), "poked when nobody wants it; observed each minute; its own deadline"),
+        "closing": State(("gone",), "deleted again and again until the cloud says it is absent"),
+        "gone": State(()),
+    },
+    "message": {
+        "pending": State(("sent", "dropped"), "due at once; repeated with growing pauses while GitHub is away"),
+        "sent": State(("pending", "sent", "dropped"), "set to pending when something else is to be shown"),
+        "dropped": State(()),
+    },
+}
+
+
+def legal(noun: str, before: str, after: str) -> bool:
+    """True when a row may go from one state to another; staying is always legal."""
+    return before == after or after in LIFECYCLES[noun][before].after
+
+
+def living(noun: str) -> tuple[str, ...]:
+    """The states that are not final, in the order of life."""
+    return tuple(name for name, state in LIFECYCLES[noun].items() if not state.final)

@@ -1,0 +1,53 @@
+"""One place that opens the database: SQLite by default, PostgreSQL by URL. Everything else sees transactions only."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from sqlalchemy import Connection, event
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
+
+Transaction = AsyncSession
+
+
+class Database:
+    """Read and write transactions on one database URL (`sqlite+aiosqlite:///…` or `postgresql+asyncpg://…`)."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.engine = create_async_engine(url)
+        if self.engine.dialect.name == "sqlite":
+            _tune_sqlite(self.engine)
+        self._writer = self.engine.execution_options(benchbot_writes=True)
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncSession]:
+        """A transaction that may write; on SQLite it holds the write lock from its first statement on."""
+        async with AsyncSession(self._writer, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncSession]:
+        """A consistent view for reading."""
+        async with AsyncSession(self.engine, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    async def close(self) -> None:
+        """Give all connections back."""
+        await self.engine.dispose()
+
+
+def _tune_sqlite(engine: AsyncEngine) -> None:
+    @event.listens_for(engine.sync_engine, "connect")
+    def connect(connection: object, _: ConnectionPoolEntry) -> None:
+        # the driver must not begin transactions by itself: a writer has to say IMMEDIATE, or it deadlocks on upgrade
+        connection.isolation_level = None  # type: ignore[attr-defined] # the driver's own attribute
+        cursor = connection.cursor()  # type: ignore[attr-defined]
+        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000", "foreign_keys=ON"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("benchbot_writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
