@@ -347,3 +347,20 @@ class Report:
     finished_at: float | None = None
     estimate_usd: float = 0.0
     cost_usd: float = 0.0
+
+
+# ---- an answer to a command ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a person gets for one line: accepted with a request, an answer in Markdown, or a refusal.
+
+    `text` is Markdown of our own making; whatever came from people has been escaped before it got in.
+    """
+
+    line: int
+    typed: str
+    text: str = ""
+    refusal: Refusal | None = None
+    request_id: str = ""

@@ -188,6 +188,7 @@ class Machine(Controlled, Base):
     hardware: Mapped[str]
     zone: Mapped[str] = mapped_column(default="")
     token: Mapped[str]  # the lease token's only plain copy; emptied when the machine is up
+    trusted: Mapped[bool]
     created_at: Mapped[float]
     up_at: Mapped[float | None]
     gone_at: Mapped[float | None]

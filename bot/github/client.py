@@ -1,0 +1,244 @@
+"""All that we say to GitHub, one method per call. Returns our nouns, never GitHub's JSON, except for messages.
+
+Errors: `Gone` when the thing is not there (404, 410), `Denied` for 401 and 403, gidgethub's own for what may pass.
+"""
+
+import base64
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import gidgethub
+from aiohttp import ClientSession
+from gidgethub.aiohttp import GitHubAPI
+
+from bot.core.nouns import Permission, Person
+from bot.github.auth import AppKey
+
+AGENT = "benchbot"
+
+
+class Gone(Exception):
+    """GitHub has no such thing, or it is locked away for good (404, 410)."""
+
+
+class Denied(Exception):
+    """We may not do this (401, 403): a missing permission, a locked conversation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """A repository as GitHub's API addresses it, with the installation whose token opens it."""
+
+    repository_id: int
+    installation_id: int
+
+    @property
+    def path(self) -> str:
+        """By id: a renamed repository keeps it, and a newcomer under the old name never inherits it."""
+        return f"/repositories/{self.repository_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullFacts:
+    """What GitHub says of a pull request now. `head_repository_id` is None when the fork was deleted."""
+
+    number: int
+    title: str
+    open: bool
+    head_sha: str
+    head_repository_id: int | None
+    base_ref: str
+    author: Person
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Two commits: the tip of the base as it was resolved, and where the head left it."""
+
+    base_sha: str
+    merge_base_sha: str
+    paths: tuple[str, ...]
+
+
+class _Api(GitHubAPI):
+    """gidgethub on aiohttp, without following redirects: a moved POST must stay a POST."""
+
+    async def _request(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        async with self._session.request(
+            method, url, headers=dict(headers), data=body, allow_redirects=False
+        ) as response:
+            moved = response.headers.get("Location", "")
+            # only within the same server: the token in the headers is for nobody else
+            if response.status in (301, 302, 307, 308) and moved.startswith(f"{self.base_url}/"):
+                return await self._request(method, moved, headers, body)
+            return response.status, response.headers, await response.read()
+
+
+class GitHub:
+    """GitHub for one App. Every method may raise Gone, Denied, or `gidgethub.GitHubException` for what may pass."""
+
+    def __init__(self, session: ClientSession, key: AppKey) -> None:
+        self._api = _Api(session, AGENT, base_url=key.api_url)
+        self._key = key
+
+    # ---- facts ----------------------------------------------------------------------------------------------------
+
+    async def permission(self, where: Where, login: str) -> Permission:
+        """The right of an account on the repository; `none` when it has nothing to do with it."""
+        try:
+            answer = await self._get(where, f"/collaborators/{quote(login)}/permission")
+        except Gone:
+            return "none"
+        name: Any = answer.get("role_name") or answer["permission"]
+        plain: Permission = answer["permission"]
+        return name if name in ("admin", "maintain", "write", "triage", "read") else plain
+
+    async def pull(self, where: Where, number: int) -> PullFacts:
+        """The pull request as it is now."""
+        answer = await self._get(where, f"/pulls/{number}")
+        head_repository = answer["head"].get("repo")
+        author = answer.get("user") or {"id": 0, "login": "ghost", "type": "User"}
+        return PullFacts(
+            number=number,
+            title=answer["title"],
+            open=answer["state"] == "open",
+            head_sha=answer["head"]["sha"],
+            head_repository_id=head_repository["id"] if head_repository else None,
+            base_ref=answer["base"]["ref"],
+            author=Person(id=author["id"], login=author["login"], kind=author.get("type", "User")),
+        )
+
+    async def compare(self, where: Where, base: str, head: str) -> Compared:
+        """Merge base of two commits or refs, and the files changed since (at most 300)."""
+        answer = await self._get(where, f"/compare/{quote(base, safe='/')}...{quote(head, safe='/')}")
+        return Compared(
+            base_sha=answer["base_commit"]["sha"],
+            merge_base_sha=answer["merge_base_commit"]["sha"],
+            paths=tuple(file["filename"] for file in answer.get("files") or ()),
+        )
+
+    async def commit(self, where: Where, ref: str) -> str:
+        """The commit that a branch, tag or (shortened) sha names."""
+        return str((await self._get(where, f"/commits/{quote(ref, safe='')}"))["sha"])
+
+    async def latest_release(self, where: Where) -> str:
+        """The tag of the latest release; Gone when there is none."""
+        return str((await self._get(where, "/releases/latest"))["tag_name"])
+
+    async def file(self, where: Where, path: str, ref: str) -> str | None:
+        """A text file at a commit, None when it does not exist there. Bytes that are not UTF-8 are replaced."""
+        try:
+            answer = await self._get(where, f"/contents/{quote(path)}?ref={quote(ref)}")
+        except Gone:
+            return None
+        return base64.b64decode(answer["content"]).decode("utf-8", "replace")
+
+    async def changed_files(self, where: Where, number: int) -> tuple[str, ...]:
+        """Paths that the pull request touches."""
+        return tuple([file["filename"] async for file in self._iterate(where, f"/pulls/{number}/files?per_page=100")])
+
+    async def pulls_with_head(self, where: Where, sha: str) -> tuple[int, ...]:
+        """Open pull requests whose head is this commit."""
+        pulls = await self._get(where, f"/commits/{sha}/pulls")
+        return tuple(pull["number"] for pull in pulls if pull["state"] == "open" and pull["head"]["sha"] == sha)
+
+    async def repository(self, where: Where) -> Mapping[str, Any]:
+        """id, full_name, private and default_branch as they are now."""
+        answer: Mapping[str, Any] = await self._get(where, "")
+        return answer
+
+    # ---- what we show ---------------------------------------------------------------------------------------------
+
+    async def react(self, where: Where, comment_id: int, content: str) -> None:
+        """Our reaction on an issue comment; a second time changes nothing."""
+        await self._send(where, "POST", f"/issues/comments/{comment_id}/reactions", {"content": content})
+
+    async def create_comment(self, where: Where, number: int, body: str) -> int:
+        """A new comment; its id."""
+        return int((await self._send(where, "POST", f"/issues/{number}/comments", {"body": body}))["id"])
+
+    async def update_comment(self, where: Where, comment_id: int, body: str) -> None:
+        """Replace the text of our comment."""
+        await self._send(where, "PATCH", f"/issues/comments/{comment_id}", {"body": body})
+
+    async def find_comment(self, where: Where, number: int, marker: str, since: str) -> int | None:
+        """Our own comment that holds `marker`, written since an ISO time; never somebody else's copy of it."""
+        path = f"/issues/{number}/comments?per_page=100&since={quote(since)}"
+        async for comment in self._iterate(where, path):
+            app = comment.get("performed_via_github_app") or {}
+            if app.get("id") == self._key.app_id and marker in (comment.get("body") or ""):
+                return int(comment["id"])
+        return None
+
+    async def create_check(self, where: Where, check: Mapping[str, Any]) -> int:
+        """A new check run; its id."""
+        return int((await self._send(where, "POST", "/check-runs", check))["id"])
+
+    async def update_check(self, where: Where, check_id: int, check: Mapping[str, Any]) -> None:
+        """Change our check run."""
+        changes = {key: value for key, value in check.items() if key != "head_sha"}
+        await self._send(where, "PATCH", f"/check-runs/{check_id}", changes)
+
+    async def find_check(self, where: Where, sha: str, name: str, external_id: str) -> int | None:
+        """Our check run on a commit, by the id that we gave it."""
+        query = f"check_name={quote(name)}&app_id={self._key.app_id}&filter=all&per_page=100"
+        async for check in self._iterate(where, f"/commits/{sha}/check-runs?{query}", "check_runs"):
+            if check.get("external_id") == external_id:
+                return int(check["id"])
+        return None
+
+    # ---- the App itself -------------------------------------------------------------------------------------------
+
+    async def deliveries(self) -> AsyncIterator[Mapping[str, Any]]:
+        """Webhook deliveries that GitHub has tried, newest first."""
+        async for delivery in self._api.getiter("/app/hook/deliveries?per_page=100", jwt=self._key.app_token()):
+            yield delivery
+
+    async def redeliver(self, delivery_id: int) -> None:
+        """Ask GitHub to send a delivery once more."""
+        await self._api.post(f"/app/hook/deliveries/{delivery_id}/attempts", data={}, jwt=self._key.app_token())
+
+    async def installation_token(self, installation_id: int) -> str:
+        """A token of the installation, for the API and for git over HTTP."""
+        known = self._key.known(installation_id)
+        if known:
+            return known
+        answer = await self._call(
+            self._api.post(
+                f"/app/installations/{installation_id}/access_tokens", data={}, jwt=self._key.app_token()
+            )
+        )
+        self._key.keep(installation_id, answer["token"], 3600)
+        return str(answer["token"])
+
+    # ---- one way in and out ---------------------------------------------------------------------------------------
+
+    async def _get(self, where: Where, path: str) -> Any:
+        token = await self.installation_token(where.installation_id)
+        return await self._call(self._api.getitem(where.path + path, oauth_token=token))
+
+    async def _iterate(self, where: Where, path: str, key: str = "items") -> AsyncIterator[Mapping[str, Any]]:
+        token = await self.installation_token(where.installation_id)
+        async for item in self._api.getiter(where.path + path, oauth_token=token, iterable_key=key):
+            yield item
+
+    async def _send(self, where: Where, method: str, path: str, data: Mapping[str, Any]) -> Any:
+        token = await self.installation_token(where.installation_id)
+        call = self._api.post if method == "POST" else self._api.patch
+        return await self._call(call(where.path + path, data=dict(data), oauth_token=token))
+
+    async def _call(self, call: Any) -> Any:
+        try:
+            return await call
+        except gidgethub.RateLimitExceeded:
+            raise
+        except gidgethub.HTTPException as error:
+            if error.status_code in (404, 410):
+                raise Gone(str(error)) from error
+            if error.status_code in (401, 403):
+                raise Denied(str(error)) from error
+            raise

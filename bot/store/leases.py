@@ -1,0 +1,83 @@
+"""Leases, runs, machines and the slots of hardware."""
+
+import hashlib
+from collections.abc import Sequence
+
+from sqlalchemy import Executable, delete, func, insert, select, update
+
+from bot.store.database import Database, Transaction
+from bot.store.rows import poke
+from bot.store.tables import Artifact, Lease, Machine, Run, Slot
+
+
+def fingerprint(secret: str) -> str:
+    """What we keep of a token: its hash."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+async def of_request(tx: Transaction, request_id: str) -> Sequence[Lease]:
+    """The leases of a request, in planned order."""
+    return (await tx.scalars(select(Lease).where(Lease.request_id == request_id).order_by(Lease.position))).all()
+
+
+async def runs_of(tx: Transaction, lease_ids: Sequence[str]) -> Sequence[Run]:
+    """Runs of some leases in the order of execution."""
+    return (await tx.scalars(select(Run).where(Run.lease_id.in_(lease_ids)).order_by(Run.lease_id, Run.position))).all()
+
+
+async def artifacts_of(tx: Transaction, run_ids: Sequence[str]) -> Sequence[Artifact]:
+    """Files of some runs by path."""
+    return (await tx.scalars(select(Artifact).where(Artifact.run_id.in_(run_ids)).order_by(Artifact.path))).all()
+
+
+async def machine_of(tx: Transaction, lease_id: str) -> Machine | None:
+    """The newest machine of a lease."""
+    newest = select(Machine).where(Machine.lease_id == lease_id).order_by(Machine.created_at.desc()).limit(1)
+    return (await tx.scalars(newest)).one_or_none()
+
+
+async def take_slot(database: Database, hardware: str, at_once: int, lease_id: str) -> bool:
+    """Hold one of the `at_once` places of a hardware name; True also when the lease holds one already."""
+    async with database.write() as tx:
+        if await tx.scalar(select(Slot.slot).where(Slot.lease_id == lease_id)) is not None:
+            return True
+        have = set(await tx.scalars(select(Slot.slot).where(Slot.hardware == hardware)))
+        for slot in range(at_once):
+            if slot not in have:
+                await tx.execute(insert(Slot).values(hardware=hardware, slot=slot))
+        free = (
+            select(func.min(Slot.slot))
+            .where(Slot.hardware == hardware, Slot.lease_id.is_(None), Slot.slot < at_once)
+            .scalar_subquery()
+        )
+        taken = await tx.execute(
+            update(Slot)
+            .where(Slot.hardware == hardware, Slot.lease_id.is_(None), Slot.slot == free)
+            .values(lease_id=lease_id)
+        )
+        return bool(taken.rowcount)  # type: ignore[attr-defined] # a CursorResult, as for every update
+
+
+def free_slot(lease_id: str, hardware: str) -> tuple[Executable, ...]:
+    """Give the place back, and wake whoever waits for one."""
+    return (
+        update(Slot).where(Slot.lease_id == lease_id).values(lease_id=None),
+        poke(Lease, Lease.hardware == hardware, Lease.state == "queued"),
+    )
+
+
+def dismiss_machine(lease_id: str) -> Executable:
+    """Nobody wants the machine any more: it goes, whatever state it is in."""
+    return (
+        update(Machine).where(Machine.lease_id == lease_id, Machine.state != "gone").values(want="gone", poked=True)
+    )
+
+
+def reset_runs(lease_id: str, run_ids: Sequence[str]) -> tuple[Executable, ...]:
+    """Runs as they were before a machine was lost, for another try from the start."""
+    return (
+        delete(Artifact).where(Artifact.run_id.in_(run_ids)),
+        update(Run)
+        .where(Run.lease_id == lease_id)
+        .values(state="queued", started_at=None, seconds=None, exit_status=None, reason="", sentence="", log_tail=""),
+    )

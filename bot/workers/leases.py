@@ -1,0 +1,171 @@
+"""Leases: a slot, a machine, an agent that claims, runs until it says it is done, numbers read from what it shipped."""
+
+import asyncio
+from dataclasses import dataclass
+
+from sqlalchemy import Executable, insert, update
+
+from bot.core.nouns import PlannedLease, Reason
+from bot.core.reasons import reason
+from bot.store.codec import dump, load
+from bot.store.leases import dismiss_machine, fingerprint, machine_of, reset_runs, runs_of, take_slot
+from bot.store.rows import Change, poke
+from bot.store.tables import Lease, Machine, Request, Run
+from bot.workers.base import Worker
+from bot.workers.measuring import judge_lease
+
+BOOT_S = 900.0
+SETUP_S = 3600.0
+COLLECT_S = 900.0
+# silence after which we look at the machine, and after which we call it lost
+SUSPECT_S = 60.0
+LOST_S = 300.0
+MAX_TRIES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    lease: Lease
+    request: Request
+    runs: tuple[Run, ...]
+    machine: Machine | None
+
+    @property
+    def planned(self) -> PlannedLease:
+        return load(PlannedLease, self.lease.planned)
+
+
+class Leases(Worker[Lease]):
+    """Brings each lease from the queue to its numbers, or to the reason why there are none."""
+
+    noun = "lease"
+    table = Lease
+
+    async def step(self, row: Lease) -> Change:
+        """One decision; whatever happens next is another row's work or a deadline."""
+        loaded = await self._load(row)
+        if row.want == "cancel" and row.state != "measuring":
+            why = load(Reason, row.reason) if row.reason else reason("cancelled")
+            return self._end(loaded, "cancelled", why)
+        steps = {
+            "queued": self._place,
+            "booting": self._boot,
+            "running": self._run,
+            "measuring": self._measure,
+        }
+        return await steps[row.state](loaded)
+
+    async def _load(self, row: Lease) -> _Loaded:
+        async with self.services.database.read() as tx:
+            request = await tx.get_one(Request, row.request_id)
+            runs = tuple(await runs_of(tx, [row.id]))
+            return _Loaded(row, request, runs, await machine_of(tx, row.id))
+
+    async def _place(self, at: _Loaded) -> Change:
+        lease, now = at.lease, self.services.clock()
+        if at.machine and at.machine.state != "gone":
+            return Change(state="queued", due_at=now + 60)  # the machine of the last try holds the slot until it is gone
+        hardware = self.services.settings.hardware.get(lease.hardware)
+        if hardware is None or hardware.backend not in self.services.backends:
+            return self._end(at, "failed", reason("config", f"The operator has no hardware named {lease.hardware}."))
+        blocked = self.services.backends[hardware.backend].isolates()
+        if blocked and not at.request.trusted:
+            return self._end(at, "failed", reason("untrusted", blocked))
+        if not await take_slot(self.services.database, hardware.name, hardware.at_once, lease.id):
+            return Change(state="queued", due_at=now + 60, values={"phase": f"waiting for {hardware.name}"})
+        work_s = sum(at.planned.timeout_s for _ in at.runs)
+        token = self.services.new_id()
+        deadline_at = now + BOOT_S + SETUP_S + work_s + COLLECT_S
+        machine = insert(Machine).values(
+            id=f"bb-{self.services.settings.deployment}-{lease.id}-{lease.tries}",
+            state="wanted",
+            due_at=now,
+            lease_id=lease.id,
+            backend=hardware.backend,
+            hardware=hardware.name,
+            token=token,
+            trusted=at.request.trusted,
+            created_at=now,
+            deadline_at=deadline_at,
+        )
+        fresh = {
+            "token_hash": fingerprint(token),
+            "nonce_hash": "",
+            "credential_hash": "",
+            "outcome": "",
+            "beat_at": None,
+            "deadline_at": deadline_at,
+            "phase": "starting a machine",
+            "started_at": lease.started_at or now,
+            "tries": lease.tries + 1,
+        }
+        return Change(state="booting", due_at=now + BOOT_S, values=fresh, writes=(machine, self._tell(lease)))
+
+    async def _boot(self, at: _Loaded) -> Change:
+        lease, now = at.lease, self.services.clock()
+        if lease.nonce_hash:
+            return Change(state="running", due_at=now + SUSPECT_S, writes=(self._tell(lease),))
+        if at.machine and at.machine.state in ("closing", "gone"):
+            return self._lost(at, at.machine.code, at.machine.sentence)
+        started = at.machine.created_at if at.machine else now
+        if now >= started + BOOT_S:
+            return self._lost(at, "boot_timeout", at.machine.sentence if at.machine else "")
+        return Change(state="booting", due_at=started + BOOT_S, writes=(self._tell(lease),))
+
+    async def _run(self, at: _Loaded) -> Change:
+        lease, now = at.lease, self.services.clock()
+        if lease.outcome == "second_claim":
+            return self._lost(at, "second_claim", "")
+        if lease.outcome:
+            return Change(
+                state="measuring",
+                due_at=now,
+                values={"phase": "reading the numbers"},
+                writes=(dismiss_machine(lease.id), self._tell(lease)),
+            )
+        if at.machine is None or at.machine.state in ("closing", "gone"):
+            return self._lost(at, (at.machine and at.machine.code) or "agent_lost", "")
+        if lease.deadline_at is not None and now >= lease.deadline_at:
+            return self._end(at, "failed", reason("lease_timeout"))
+        silent_s = now - (lease.beat_at or now)
+        if silent_s >= LOST_S:
+            return self._lost(at, "agent_lost", "")
+        look = (poke(Machine, Machine.id == at.machine.id),) if silent_s >= SUSPECT_S else ()
+        return Change(state="running", due_at=now + SUSPECT_S, writes=(*look, self._tell(lease)))
+
+    async def _measure(self, at: _Loaded) -> Change:
+        folders = {run.id: await self.services.artifacts.folder(run.id) for run in at.runs}
+        judged = await asyncio.to_thread(judge_lease, at.request.call, at.planned, at.runs, folders)
+        numbers = {
+            "comparisons": dump(judged.comparisons),
+            "notes": dump(judged.notes),
+            "finished_at": self.services.clock(),
+            "phase": "",
+        }
+        return Change(state="done", values=numbers, writes=(self._tell(at.lease),))
+
+    def _lost(self, at: _Loaded, code: str, sentence: str) -> Change:
+        why = reason(code or "agent_lost", sentence)
+        if not why.retry or at.lease.tries >= MAX_TRIES:
+            return self._end(at, "failed", why)
+        again = {"phase": "trying another machine", "nonce_hash": "", "token_hash": "", "credential_hash": ""}
+        reset = reset_runs(at.lease.id, [run.id for run in at.runs])
+        return Change(
+            state="queued",
+            due_at=self.services.clock(),
+            values=again,
+            writes=(dismiss_machine(at.lease.id), *reset, self._tell(at.lease)),
+        )
+
+    def _end(self, at: _Loaded, state: str, why: Reason) -> Change:
+        unfinished = "cancelled" if state == "cancelled" else "failed"
+        stopped = (
+            update(Run)
+            .where(Run.lease_id == at.lease.id, Run.state.in_(("queued", "running")))
+            .values(state=unfinished, reason=why.code, sentence=why.sentence)
+        )
+        values = {"reason": dump(why), "finished_at": self.services.clock(), "phase": "", "credential_hash": ""}
+        return Change(state=state, values=values, writes=(stopped, dismiss_machine(at.lease.id), self._tell(at.lease)))
+
+    def _tell(self, lease: Lease) -> Executable:
+        return poke(Request, Request.id == lease.request_id)
