@@ -5,11 +5,12 @@ What a delivery lacks is None or the least trusted value; nothing here raises on
 
 import hashlib
 import hmac
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import parse_qs
+
+import msgspec
 
 from bot.core.nouns import Person
 
@@ -110,8 +111,8 @@ def open_delivery(headers: Mapping[str, str], raw: bytes, secret: str) -> Signed
         text = raw.decode()
         if kind == "application/x-www-form-urlencoded":
             text = parse_qs(text, strict_parsing=True)["payload"][0]
-        payload = json.loads(text)
-    except (UnicodeDecodeError, ValueError, KeyError, RecursionError):
+        payload = msgspec.json.decode(text)
+    except (ValueError, KeyError, RecursionError):
         raise BadDelivery(400, "the body is not JSON") from None
     if not isinstance(payload, dict):
         raise BadDelivery(400, "the body is not a JSON object")

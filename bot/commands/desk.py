@@ -1,0 +1,31 @@
+"""What a handler works with: rows to read, the time, new ids. It writes by returning statements."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy import Executable
+
+from bot.core.nouns import Hardware, Refusal
+from bot.store.database import Database
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """`trigger` names what asked, uniquely: the same trigger makes one request however often it comes."""
+
+    database: Database
+    now: float
+    new_id: Callable[[], str]
+    hardware: dict[str, Hardware]
+    base_url: str
+    trigger: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one line comes to: an answer in our own Markdown, a refusal, or a request; and the rows to write."""
+
+    text: str = ""
+    refusal: Refusal | None = None
+    request_id: str = ""
+    writes: tuple[Executable, ...] = ()

@@ -1,0 +1,48 @@
+"""Brings a database to the tables of this version. Forward only: a backup is the way back."""
+
+from importlib import resources
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, text
+
+from bot.store.database import Database
+
+# any number that nothing else in the database uses: replicas that start together migrate one after the other
+LOCK = 0x62656E63
+
+
+def _config(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(resources.files("bot.store") / "migrations"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _upgrade(connection: Connection) -> None:
+    command.upgrade(_config(connection), "head")
+
+
+def differences(connection: Connection) -> None:
+    """Raises alembic's CommandError when the tables in code and in the database differ."""
+    command.check(_config(connection))
+
+
+async def migrate(database: Database) -> None:
+    """Run what has not run yet, in one transaction. Safe to call at every start."""
+    async with database.engine.connect() as connection:
+        sqlite = connection.dialect.name == "sqlite"
+        if sqlite:
+            # a rebuilt table must not take the rows with it that refer to it; the pragma works outside transactions only
+            await (await connection.get_raw_connection()).driver_connection.execute("PRAGMA foreign_keys=OFF")  # type: ignore[union-attr]
+        else:
+            await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+        await connection.run_sync(_upgrade)
+        if sqlite:
+            broken = (await connection.exec_driver_sql("PRAGMA foreign_key_check")).fetchall()
+            if broken:
+                await connection.rollback()
+                raise RuntimeError(f"the migration would break {len(broken)} references; nothing was changed")
+        await connection.commit()
+        if sqlite:
+            await (await connection.get_raw_connection()).driver_connection.execute("PRAGMA foreign_keys=ON")  # type: ignore[union-attr]

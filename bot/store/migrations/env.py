@@ -1,0 +1,15 @@
+"""Alembic's entry: runs migrations on the connection that `bot.store.migrate` hands over."""
+
+from alembic import context
+
+from bot.store.tables import Base
+
+connection = context.config.attributes["connection"]
+context.configure(
+    connection=connection,
+    target_metadata=Base.metadata,
+    render_as_batch=True,
+    transaction_per_migration=False,
+)
+with context.begin_transaction():
+    context.run_migrations()

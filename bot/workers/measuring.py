@@ -1,0 +1,107 @@
+"""From the files that runs shipped to comparisons: read, pick, judge. No rows are written here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.core.nouns import Call, PlannedLease
+from bot.measure.metrics import Measurement, Metric, Sample, measured
+from bot.measure.readers import Reading, read_folder
+from bot.measure.verdict import Comparison, Evidence, judge
+from bot.store.codec import load
+from bot.store.tables import Run
+from runners.protocol import LOG_FOLDER
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One comparison per metric, and what was noticed while reading."""
+
+    comparisons: tuple[Comparison, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    run: Run
+    reading: Reading | None
+
+    def measure(self, metric: Metric) -> Measurement | None:
+        """The metric's value in this run, None when the run itself failed."""
+        if self.reading is None:
+            return None
+        builtins = {} if self.run.seconds is None else {"wall_seconds": self.run.seconds}
+        return measured(metric, self.reading, builtins)
+
+
+def judge_lease(call: str, planned: PlannedLease, runs: tuple[Run, ...], folders: Mapping[str, Path]) -> Judged:
+    """Compare head and base of one lease for each metric of its benchmark.
+
+    `call` is the JSON of the Call that was pinned, `folders` the local folder of each run's files. Reads files, so it
+    belongs in a thread.
+    """
+    config = load(Call, call).config
+    benchmark = config.benchmarks.get(planned.benchmark) if config else None
+    if benchmark is None:
+        return Judged((), ("The benchmark is not in the configuration of this request.",))
+    reads = tuple(_Read(run, _reading(folders[run.id]) if run.state == "done" else None) for run in runs)
+    notes = [note for read in reads if read.reading for note in _notes(read)]
+    comparisons = []
+    for metric in benchmark.metrics:
+        comparison, told = _compare(metric, reads, planned)
+        comparisons.append(comparison)
+        notes += told
+    return Judged(tuple(comparisons), tuple(dict.fromkeys(notes))[:20])
+
+
+def _reading(folder: Path) -> Reading:
+    logs = folder / LOG_FOLDER
+    logs.mkdir(parents=True, exist_ok=True)
+    return read_folder(logs)
+
+
+def _notes(read: _Read) -> list[str]:
+    reading = read.reading
+    if reading is None:
+        return []
+    name = f"{read.run.side}, seed {read.run.seed}"
+    health = reading.health
+    said = [f"{name}: {note}" for note in reading.notes]
+    if health.bad_records:
+        said.append(f"{name}: {health.bad_records} damaged records were left out.")
+    if health.tail_bytes:
+        said.append(f"{name}: the last {health.tail_bytes} bytes of an event file are an unfinished record.")
+    return said
+
+
+def _compare(metric: Metric, reads: tuple[_Read, ...], planned: PlannedLease) -> tuple[Comparison, list[str]]:
+    samples: dict[str, list[Sample]] = {"head": [], "base": []}
+    failed = {"head": 0, "base": 0}
+    notes = []
+    for read in reads:
+        found = read.measure(metric)
+        if found is None or found.value is None:
+            failed[read.run.side] += 1
+            if found is not None:
+                notes.append(f"{metric.name}: {read.run.side}, seed {read.run.seed}: {found.sentence}")
+            continue
+        samples[read.run.side].append(
+            Sample(
+                value=found.value,
+                seed=read.run.seed,
+                machine=read.run.lease_id,
+                commit=read.run.commit,
+                pair=read.run.pair,
+            )
+        )
+    evidence = Evidence(
+        metric=metric,
+        head=tuple(samples["head"]),
+        base=tuple(samples["base"]),
+        # whole pairs only: a failed run takes its partner out of the pairing, not out of the sight of people
+        paired=all(run.pair is not None for run in planned.runs) and metric.per == "machine",
+        failed_head=failed["head"],
+        failed_base=failed["base"],
+    )
+    return judge(evidence), notes
+

@@ -1,0 +1,146 @@
+"""Requests: from accepted to leases, and from their numbers to one report and what is shown of it."""
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from sqlalchemy import Executable, insert, update
+
+from bot.core.nouns import Call, Plan, Refusal, Report
+from bot.core.planning import plan
+from bot.core.reasons import reason
+from bot.report.check import render_check
+from bot.report.comment import render_comment, short_notice
+from bot.store.codec import dump, load
+from bot.store.messages import show
+from bot.store.rows import Change
+from bot.store.tables import Lease, Request, Run
+from bot.workers.base import Worker
+from bot.workers.outbox import marker
+from bot.workers.reporting import build, rows_of
+
+LOOK_S = 60.0
+# people watch progress; GitHub counts edits
+PROGRESS_S = 10.0
+LONG_S = 15 * 60.0
+
+
+class Requests(Worker[Request]):
+    """Brings each request to its report, and shows every step of it."""
+
+    noun = "request"
+    table = Request
+
+    async def step(self, row: Request) -> Change:
+        """Plan, watch the leases, conclude, or say that the result is outdated."""
+        steps = {"accepted": self._plan, "running": self._watch, "reporting": self._conclude, "done": self._outdate}
+        return await steps[row.state](row)
+
+    async def _plan(self, row: Request) -> Change:
+        now = self.services.clock()
+        planned = plan(load(Call, row.call))
+        if row.want == "cancel" or isinstance(planned, Refusal):
+            why = row.reason or dump(reason("cancelled"))
+            if isinstance(planned, Refusal):
+                why = dump(reason("removed", planned.sentence))
+            return Change(state="reporting", due_at=now, values={"reason": why})
+        writes = [
+            *self._rows(row, planned, now),
+            # shown at once: somebody waits for a sign
+            *(await self._show(replace(await self._report(row), state="queued"), row)),
+        ]
+        return Change(state="running", due_at=now + LOOK_S, writes=tuple(writes))
+
+    def _rows(self, row: Request, planned: Plan, now: float) -> list[Executable]:
+        writes: list[Executable] = []
+        for position, lease in enumerate(planned.leases):
+            lease_id = self.services.new_id()
+            values = {"id": lease_id, "state": "queued", "due_at": now, "request_id": row.id, "position": position}
+            about = {"planned": dump(lease), "hardware": lease.hardware, "created_at": now, "notes": "[]"}
+            writes.append(insert(Lease).values(**values, **about))
+            writes += [
+                insert(Run).values(
+                    id=self.services.new_id(),
+                    lease_id=lease_id,
+                    commit=row.head_sha if run.side == "head" else row.base_sha,
+                    **asdict(run),
+                )
+                for run in lease.runs
+            ]
+        return writes
+
+    async def _watch(self, row: Request) -> Change:
+        now = self.services.clock()
+        writes: list[Executable] = []
+        if row.want == "cancel":
+            open_leases = (Lease.request_id == row.id, Lease.state.in_(("queued", "booting", "running")))
+            writes.append(update(Lease).where(*open_leases).values(want="cancel", poked=True, reason=row.reason))
+        report = await self._report(row)
+        async with self.services.database.read() as tx:
+            leases = (await rows_of(tx, row)).leases
+        if all(lease.state in ("done", "failed", "cancelled") for lease in leases):
+            return Change(state="reporting", due_at=now, writes=tuple(writes))
+        writes += await self._show(report, row, due_at=now + PROGRESS_S)
+        return Change(state="running", due_at=now + LOOK_S, values={"report": dump(report)}, writes=tuple(writes))
+
+    async def _conclude(self, row: Request) -> Change:
+        now = self.services.clock()
+        report = replace(await self._report(row), finished_at=now)
+        writes = await self._show(report, row)
+        bad = report.verdict not in (None, "no change", "improvement", "passed", "new")
+        if row.number and (bad or now - row.created_at > LONG_S) and now - row.created_at > 60:
+            body = {"body": f"{short_notice(report)}\n{marker(f'{row.id}:notice')}"}
+            writes.append(self._message(row, "notice", body))
+        values = {"report": dump(report), "verdict": report.verdict or report.state, "finished_at": now}
+        return Change(state="done", values=values, writes=tuple(writes))
+
+    async def _outdate(self, row: Request) -> Change:
+        report = load(Report, row.report)
+        if report.outdated_by == row.outdated_by:
+            return Change(state="done")
+        report = replace(report, outdated_by=row.outdated_by)
+        return Change(state="done", values={"report": dump(report)}, writes=tuple(await self._show(report, row)))
+
+    async def _report(self, row: Request) -> Report:
+        async with self.services.database.read() as tx:
+            return build(await rows_of(tx, row), self.services.settings.base_url)
+
+    async def _show(self, report: Report, row: Request, *, due_at: float | None = None) -> list[Executable]:
+        if not row.number:
+            return []  # a local run has no pull request to show it on
+        body = {"body": render_comment(report, marker=marker(f"{row.id}:results"))}
+        check = check_message(report)
+        return [
+            self._message(row, "results", body, due_at=due_at),
+            self._message(row, "check", check, due_at=due_at),
+        ]
+
+    def _message(self, row: Request, kind: str, wanted: dict[str, Any], due_at: float | None = None) -> Executable:
+        return show(
+            self.services.database,
+            f"{row.id}:{kind}",
+            wanted,
+            now=self.services.clock(),
+            due_at=due_at,
+            kind=kind,
+            repository_id=row.repository_id,
+            number=row.number,
+            request_id=row.id,
+        )
+
+
+def check_message(report: Report) -> dict[str, Any]:
+    """The check run as GitHub's API takes it."""
+    check = render_check(report)
+    message: dict[str, Any] = {
+        "name": check.name,
+        "head_sha": report.head_sha,
+        "external_id": report.request_id,
+        "status": check.status,
+        "output": {"title": check.title, "summary": check.summary, "text": check.text},
+        "actions": [asdict(action) for action in check.actions],
+    }
+    if check.details_url:
+        message["details_url"] = check.details_url
+    if check.conclusion:
+        message["conclusion"] = check.conclusion
+    return message
