@@ -41,7 +41,7 @@ def options() -> argparse.Namespace:
 
 @dataclass(slots=True)
 class Training:
-    """Everything that changes while training, and so everything that a checkpoint holds."""
+    """Everything that changes while training; what goes on after an interruption is in `state`."""
 
     model: ResNet
     optimizer: torch.optim.SGD
@@ -49,11 +49,17 @@ class Training:
     epoch: int = 0
     step: int = 0
     best: float = -math.inf  # validation accuracy in percent
+    warm: bool = False  # not in a checkpoint: each process has to warm up again
 
     def state(self) -> dict[str, Any]:
-        parts = {"model": self.model, "optimizer": self.optimizer, "schedule": self.schedule}
-        counts = {"epoch": self.epoch, "step": self.step, "best": self.best}
-        return counts | {name: part.state_dict() for name, part in parts.items()}
+        return {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": self.schedule.state_dict(),
+            "epoch": self.epoch,
+            "step": self.step,
+            "best": self.best,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict(state["model"])
@@ -83,16 +89,18 @@ def train_step(training: Training, images: Tensor, labels: Tensor) -> float:
 def train_epoch(training: Training, digits: Digits, chosen: argparse.Namespace, log: SummaryWriter) -> None:
     """One pass over the images; mean loss and mean seconds per step of each interval."""
     training.model.train()
+    interval = min(INTERVAL, len(digits) // chosen.batch)
     losses: list[float] = []
     since = time.perf_counter()
     for images, labels in batches(digits, chosen.batch, chosen.seed, training.epoch):
         losses.append(train_step(training, images, labels))
-        if len(losses) == INTERVAL:
-            seconds = (time.perf_counter() - since) / INTERVAL
+        if len(losses) == interval:
+            seconds = (time.perf_counter() - since) / interval
             # the first steps allocate memory and choose kernels: apart, so that they are in nobody's median
-            warm = training.step > INTERVAL
-            log.add_scalar("train/seconds_per_step" if warm else "warmup/seconds_per_step", seconds, training.step)
+            phase = "train" if training.warm else "warmup"
+            log.add_scalar(f"{phase}/seconds_per_step", seconds, training.step)
             log.add_scalar("train/loss", statistics.fmean(losses), training.step)
+            training.warm = True
             losses.clear()
             since = time.perf_counter()
     training.epoch += 1
@@ -119,9 +127,13 @@ def main() -> None:
     torch.set_num_threads(1)  # as many as in every other run, whatever the machine
     torch.manual_seed(chosen.seed)
     train, validation = load(chosen.labels)
-    training = begin(chosen, steps=chosen.epochs * (len(train) // chosen.batch))
+    steps = chosen.epochs * (len(train) // chosen.batch)
+    if steps < 1:
+        raise SystemExit(f"nothing to do: {chosen.epochs} epochs of {len(train)} images in batches of {chosen.batch}")
+    training = begin(chosen, steps)
     if chosen.resume and (checkpoint := chosen.resume / "last.pt").exists():
         training.restore(torch.load(checkpoint, weights_only=True))
+        print(f"resumed after epoch {training.epoch}", flush=True)
     chosen.checkpoints.mkdir(parents=True, exist_ok=True)
     gc.disable()  # a collection would fall into some interval and not into others; there is little to collect
 

@@ -43,4 +43,5 @@ class ResNet(nn.Module):
                     nn.init.zeros_(block.second_norm.weight)
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.layers(images)
+        scores: Tensor = self.layers(images)
+        return scores
