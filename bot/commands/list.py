@@ -1,0 +1,63 @@
+"""`/benchmark list`: the benchmarks, groups, hardware and metrics of this repository."""
+
+from collections.abc import Iterable, Mapping
+
+from bot.core.grammar import Spec
+from bot.core.markdown import PREFIX
+from bot.core.nouns import Benchmark, Hardware, RepoConfig
+from bot.core.targets import groups
+from bot.core.wording import code, plain
+
+SPEC = Spec(
+    verb="list",
+    summary="show the benchmarks, groups, hardware and metrics of this repository",
+    usage="list",
+    examples=("list",),
+    right="anyone",
+    takes="nothing",
+)
+
+
+def list_text(config: RepoConfig, hardware: Mapping[str, Hardware], prefix: str = PREFIX) -> str:
+    """Markdown: one row per benchmark, then the groups and what the hardware costs."""
+    rows = ["| benchmark | hardware | metrics | scenarios, init, parameters |", "|---|---|---|---|"]
+    rows += [_row(benchmark) for benchmark in config.benchmarks.values()]
+    for group, names in groups(config).items():
+        if "Groups:" not in rows:
+            rows += ["", "Groups:", ""]
+        rows.append(f"- {code('@' + group)}: {', '.join(code(name) for name in names)}")
+    rows += ["", "Hardware:", ""]
+    rows += [_hardware(entry) for entry in hardware.values()]
+    first = next(iter(config.benchmarks), "all")
+    return "\n".join([*rows, "", f"Run one with `{prefix} {first}`; `{prefix} help run` explains the options."])
+
+
+def _row(benchmark: Benchmark) -> str:
+    about = f": {plain(benchmark.description)}" if benchmark.description else ""
+    metrics = ", ".join(code(metric.name) + (" (gate)" if metric.gate else "") for metric in benchmark.metrics)
+    return (
+        f"| {code(benchmark.name)}{about} | {_codes(benchmark.hardware)} | {metrics or 'exit status'} | "
+        f"{_variants(benchmark)} |"
+    )
+
+
+def _variants(benchmark: Benchmark) -> str:
+    parts = []
+    for title, names in (
+        ("scenarios", [variant.name for variant in benchmark.scenarios]),
+        ("init", [variant.name for variant in benchmark.inits]),
+    ):
+        if names != ["default"]:
+            parts.append(f"{title}: {_codes(names)}")
+    if benchmark.parameters:
+        parts.append(_codes(f"set.{parameter.name}={parameter.default}" for parameter in benchmark.parameters))
+    return "; ".join(parts)
+
+
+def _hardware(entry: Hardware) -> str:
+    price = f"{entry.price_usd_per_hour:.2f} USD per hour" if entry.price_usd_per_hour else "not billed"
+    return f"- {code(entry.name)}: {price}, {entry.at_once} at once"
+
+
+def _codes(names: Iterable[str]) -> str:
+    return ", ".join(code(name) for name in names)
