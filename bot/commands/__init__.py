@@ -1,12 +1,16 @@
 """The verbs: one file each, which says what the verb is (`SPEC`) and does it. Found by listing this folder."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType
 
+from bot.commands.desk import Desk, Outcome
 from bot.core.grammar import FIRST_VERBS, Spec
+from bot.core.nouns import Call
+
+Handler = Callable[[Call, Desk], Awaitable[Outcome]]
 
 
 @cache
@@ -18,6 +22,13 @@ def specs() -> Mapping[str, Spec]:
         if isinstance(spec, Spec):
             found[spec.verb] = spec
     return MappingProxyType(dict(sorted(found.items(), key=lambda item: _place(item[0]))))
+
+
+@cache
+def handlers() -> Mapping[str, Handler]:
+    """Every verb with what does it."""
+    modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
+    return MappingProxyType({module.SPEC.verb: module.handle for module in modules if hasattr(module, "SPEC")})
 
 
 def _place(verb: str) -> tuple[int, str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Executable
 
-from bot.core.nouns import Hardware, Refusal
+from bot.core.nouns import Refusal
 from bot.store.database import Database
 
 
@@ -16,8 +16,8 @@ class Desk:
     database: Database
     now: float
     new_id: Callable[[], str]
-    hardware: dict[str, Hardware]
     base_url: str
+    prefix: str
     trigger: str
 
 

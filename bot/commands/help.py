@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 
+from bot.commands import specs
+from bot.commands.desk import Desk, Outcome
 from bot.core.grammar import Right, Spec
 from bot.core.markdown import PREFIX
+from bot.core.nouns import Call
 from bot.core.options import NOT_YET, OPTIONS
 
 SPEC = Spec(
@@ -65,3 +68,9 @@ def _one(spec: Spec, prefix: str) -> str:
             lines += [f"Not available in this version: {', '.join(f'`{item}`' for item in missing)}.", ""]
     lines += [f"- `{prefix} {example}`" for example in spec.examples]
     return "\n".join(lines)
+
+
+async def handle(call: Call, desk: Desk) -> Outcome:
+    """All commands, or the one that is named."""
+    verb = call.command.targets[0] if call.command.targets else ""
+    return Outcome(text=help_text(specs(), verb, desk.prefix))

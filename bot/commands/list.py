@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
+from bot.commands.desk import Desk, Outcome
 from bot.core.grammar import Spec
 from bot.core.markdown import PREFIX
-from bot.core.nouns import Benchmark, Hardware, RepoConfig
+from bot.core.nouns import Benchmark, Call, Hardware, RepoConfig
 from bot.core.targets import groups
 from bot.core.wording import code, plain
 
@@ -61,3 +62,10 @@ def _hardware(entry: Hardware) -> str:
 
 def _codes(names: Iterable[str]) -> str:
     return ", ".join(code(name) for name in names)
+
+
+async def handle(call: Call, desk: Desk) -> Outcome:
+    """What the base's configuration declares."""
+    if call.config is None:
+        raise AssertionError("a list is answered only where there is a configuration")
+    return Outcome(text=list_text(call.config, call.hardware, desk.prefix))

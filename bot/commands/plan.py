@@ -1,7 +1,10 @@
 """`/benchmark plan <targets>`: what a command would run and cost; nothing is started."""
 
+from bot.commands.desk import Desk, Outcome
 from bot.core.grammar import Spec
+from bot.core.nouns import Call, Refusal
 from bot.core.options import OPTIONS
+from bot.core.planning import plan
 
 SPEC = Spec(
     verb="plan",
@@ -12,3 +15,11 @@ SPEC = Spec(
     options=tuple(OPTIONS),
     needs_targets=True,
 )
+
+
+async def handle(call: Call, desk: Desk) -> Outcome:
+    """The plan as Markdown; nothing is started."""
+    planned = plan(call)
+    if isinstance(planned, Refusal):
+        return Outcome(refusal=planned)
+    return Outcome(text=plan_text(planned, call))

@@ -1,7 +1,11 @@
 """`/benchmark <targets>`: train head and base, compare, and answer."""
 
+from bot.commands.desk import Desk, Outcome
 from bot.core.grammar import Spec
+from bot.core.nouns import Call, Refusal
 from bot.core.options import OPTIONS
+from bot.core.planning import plan
+from bot.store.requests import new_request
 
 SPEC = Spec(
     verb="run",
@@ -12,3 +16,13 @@ SPEC = Spec(
     options=tuple(OPTIONS),
     needs_targets=True,
 )
+
+
+async def handle(call: Call, desk: Desk) -> Outcome:
+    """Check the plan now, so that a no comes at once; the request's worker makes the same plan again."""
+    planned = plan(call)
+    if isinstance(planned, Refusal):
+        return Outcome(refusal=planned)
+    request_id = desk.new_id()
+    made = new_request(desk.database, request_id, desk.trigger, "command", call, desk.now)
+    return Outcome(request_id=request_id, writes=(made,))

@@ -188,8 +188,8 @@ class Call:
     """A command with everything a handler may know: who, where, which commits, which configuration.
 
     `head_sha` is the head when the comment was written (from our own log), `config` None when the base has no file.
-    `resolved` are the benchmarks that the targets name; `allowed_shas` the head commits that somebody with write
-    right allowed.
+    `resolved` are the benchmarks that the targets name, `head_only` those among them that the base does not have;
+    `allowed_shas` the head commits that somebody with write right allowed; `scripts_sha` the commit of the second tree.
     """
 
     command: Command
@@ -202,6 +202,8 @@ class Call:
     config_sha: str
     hardware: Mapping[str, Hardware]
     resolved: tuple[str, ...] = ()
+    head_only: tuple[str, ...] = ()
+    scripts_sha: str = ""
     allowed_shas: frozenset[str] = frozenset()
     changed_paths: tuple[str, ...] = ()
 

@@ -125,6 +125,12 @@ class GitHub:
         """The commit that a branch, tag or (shortened) sha names."""
         return str((await self._get(where, f"/commits/{quote(ref, safe='')}"))["sha"])
 
+    async def commit_of(self, full_name: str, ref: str, where: Where) -> str:
+        """The commit of a ref in another repository, which must be public or within our installation's reach."""
+        token = await self.installation_token(where.installation_id)
+        path = f"/repos/{quote(full_name, safe='/')}/commits/{quote(ref, safe='')}"
+        return str((await self._call(self._api.getitem(path, oauth_token=token)))["sha"])
+
     async def latest_release(self, where: Where) -> str:
         """The tag of the latest release; Gone when there is none."""
         return str((await self._get(where, "/releases/latest"))["tag_name"])
@@ -208,9 +214,7 @@ class GitHub:
         if known:
             return known
         answer = await self._call(
-            self._api.post(
-                f"/app/installations/{installation_id}/access_tokens", data={}, jwt=self._key.app_token()
-            )
+            self._api.post(f"/app/installations/{installation_id}/access_tokens", data={}, jwt=self._key.app_token())
         )
         self._key.keep(installation_id, answer["token"], 3600)
         return str(answer["token"])

@@ -68,9 +68,7 @@ def free_slot(lease_id: str, hardware: str) -> tuple[Executable, ...]:
 
 def dismiss_machine(lease_id: str) -> Executable:
     """Nobody wants the machine any more: it goes, whatever state it is in."""
-    return (
-        update(Machine).where(Machine.lease_id == lease_id, Machine.state != "gone").values(want="gone", poked=True)
-    )
+    return update(Machine).where(Machine.lease_id == lease_id, Machine.state != "gone").values(want="gone", poked=True)
 
 
 def reset_runs(lease_id: str, run_ids: Sequence[str]) -> tuple[Executable, ...]:

@@ -64,19 +64,24 @@ class Inbox(Worker[Delivery]):
         return remember_repository(self.services.database, values)
 
     async def _commented(self, row: Delivery, event: Commented) -> list[Executable]:
-        if event.action == "deleted" or event.sender.id != event.author.id or "Bot" in (
-            event.sender.kind,
-            event.author.kind,
+        if (
+            event.action == "deleted"
+            or event.sender.id != event.author.id
+            or "Bot"
+            in (
+                event.sender.kind,
+                event.author.kind,
+            )
         ):
             # an edit counts only from the author's own hand; bots, and so we ourselves, give no commands
             return []
-        return await Conversation(self.services, event, row.received_at).comment(
+        return await Conversation(self.services, event, row.id, row.received_at).comment(
             f"comment:{event.comment_id}", event.number, event.body, event.body_before, event.comment_id
         )
 
     async def _reviewed(self, row: Delivery, event: Reviewed) -> list[Executable]:
         writes: list[Executable] = []
-        talk = Conversation(self.services, event, row.received_at)
+        talk = Conversation(self.services, event, row.id, row.received_at)
         if event.action == "dismissed" or event.state == "dismissed":
             mine = (Request.repository_id == event.repository_id, Request.number == event.number)
             trigger = Request.trigger.like(f"review:{event.review_id}:%")
@@ -139,7 +144,7 @@ class Inbox(Worker[Delivery]):
             else:
                 chosen = chosen.where(Request.head_sha == event.head_sha)
             requests = (await tx.scalars(chosen.order_by(Request.created_at))).all()
-        return await Conversation(self.services, event, row.received_at).button(row.id, event, requests)
+        return await Conversation(self.services, event, row.id, row.received_at).button(event, requests)
 
     async def _repository_changed(self, row: Delivery, event: RepositoryChanged) -> list[Executable]:
         renamed = update(Request).where(Request.repository_id == event.repository_id)

@@ -64,7 +64,9 @@ class Leases(Worker[Lease]):
     async def _place(self, at: _Loaded) -> Change:
         lease, now = at.lease, self.services.clock()
         if at.machine and at.machine.state != "gone":
-            return Change(state="queued", due_at=now + 60)  # the machine of the last try holds the slot until it is gone
+            return Change(
+                state="queued", due_at=now + 60
+            )  # the machine of the last try holds the slot until it is gone
         hardware = self.services.settings.hardware.get(lease.hardware)
         if hardware is None or hardware.backend not in self.services.backends:
             return self._end(at, "failed", reason("config", f"The operator has no hardware named {lease.hardware}."))

@@ -104,4 +104,3 @@ def _compare(metric: Metric, reads: tuple[_Read, ...], planned: PlannedLease) ->
         failed_base=failed["base"],
     )
     return judge(evidence), notes
-

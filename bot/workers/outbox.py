@@ -43,9 +43,7 @@ class Outbox(Worker[Message]):
         except Denied:
             return Change(state="dropped")
         # what was wanted may have changed meanwhile: then the row was set to pending again, and stays due
-        return Change(
-            state="sent", due_at=self.services.clock(), values={"remote_id": remote_id, "sent": digest}
-        )
+        return Change(state="sent", due_at=self.services.clock(), values={"remote_id": remote_id, "sent": digest})
 
 
 async def _react(github: GitHub, where: Where, row: Message, wanted: Mapping[str, Any]) -> int | None:
