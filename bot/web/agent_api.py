@@ -141,9 +141,7 @@ async def event(request: web.Request, lease: Lease) -> web.Response:
     elif kind in (EVENT_RUN_STARTED, EVENT_RUN_ENDED) and run is not None:
         values = _started(services) if kind == EVENT_RUN_STARTED else _ended(body)
         async with services.database.write() as tx:
-            await tx.execute(
-                update(Run).where(Run.id == run.id, Run.state.in_(("queued", "running"))).values(**values)
-            )
+            await tx.execute(update(Run).where(Run.id == run.id, Run.state.in_(("queued", "running"))).values(**values))
         if kind == EVENT_RUN_STARTED:
             await _beat(services, lease, f"run {run.position + 1} of {len(runs)}: {run.side}, seed {run.seed}")
     else:

@@ -51,7 +51,9 @@ async def proxy(request: web.Request) -> web.StreamResponse:
             named[scripts.scripts.repository] = (await tx.scalars(found)).one_or_none()
     if full_name not in named:
         return fail(403, "this lease has no business there")
-    headers = {k: v for k in ("Content-Type", "Content-Encoding", "Accept", "Git-Protocol") if (v := request.headers.get(k))}
+    headers = {
+        k: v for k in ("Content-Type", "Content-Encoding", "Accept", "Git-Protocol") if (v := request.headers.get(k))
+    }
     known = named[full_name]
     if known is not None:
         token = await services.api.installation_token(known.installation_id)

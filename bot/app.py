@@ -1,0 +1,132 @@
+"""The composition root: the only module that sees all parts. Builds services, the web application and the workers."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp import ClientSession, ClientTimeout, web
+
+from bot.artifacts.local import LocalStore
+from bot.github.auth import AppKey
+from bot.github.client import GitHub
+from bot.services import Services
+from bot.settings import Settings
+from bot.store.database import Database
+from bot.store.migrate import migrate
+from bot.web import application
+from bot.workers import reaper
+from bot.workers.base import Worker
+from bot.workers.catchup import redeliver_missed
+from bot.workers.inbox import Inbox
+from bot.workers.leases import Leases
+from bot.workers.loop import Loop
+from bot.workers.machines import Machines
+from bot.workers.outbox import Outbox
+from bot.workers.requests import Requests
+from runners.backends import backends
+from runners.backends.base import Backend, BackendSettings
+
+log = logging.getLogger("benchbot")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bot:
+    """A bot that is open: services, and the loop that its workers and its web share."""
+
+    services: Services
+    loop: Loop
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """The web application on the configured host and port."""
+        settings = self.services.settings
+        runner = web.AppRunner(application.build(self.services), access_log=None)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, settings.host, settings.port).start()
+            yield
+        finally:
+            await runner.cleanup()
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """All workers, the reaper, and once the deliveries that were missed."""
+        tasks = [
+            asyncio.create_task(self.loop.run(workers(self.services))),
+            asyncio.create_task(self._sweep()),
+        ]
+        if self.services.github is not None:
+            tasks.append(asyncio.create_task(self._catch_up()))
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _sweep(self) -> None:
+        first_seen: dict[str, float] = {}
+        while True:
+            try:
+                await reaper.reap(self.services, first_seen)
+            except Exception:
+                log.exception("the reaper failed and tries again")
+            await asyncio.sleep(reaper.EVERY_S)
+
+    async def _catch_up(self) -> None:
+        try:
+            asked = await redeliver_missed(self.services)
+        except Exception:
+            log.exception("missed deliveries could not be asked for; GitHub's page of the App can redeliver them")
+        else:
+            log.info("%d missed deliveries asked for again", asked)
+
+
+def workers(services: Services) -> tuple[Worker, ...]:
+    """One of each; those that need GitHub only where there is one."""
+    with_github = (Inbox(services), Outbox(services)) if services.github is not None else ()
+    return (Requests(services), Leases(services), Machines(services), *with_github)
+
+
+def build_backends(settings: Settings) -> Mapping[str, Backend]:
+    """Every backend that the configured hardware names."""
+    known, wanted = backends(), {hardware.backend for hardware in settings.hardware.values()}
+    return {
+        name: known[name](
+            BackendSettings(
+                deployment=settings.deployment,
+                folder=settings.machines_folder / name,
+                clock=time.time,
+                options=settings.backend_options(name),
+            )
+        )
+        for name in sorted(wanted & set(known))
+    }
+
+
+@asynccontextmanager
+async def open_bot(settings: Settings) -> AsyncIterator[Bot]:
+    """Folders, database (migrated), GitHub and backends, closed again at the end."""
+    settings.data_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    async with AsyncExitStack() as stack:
+        database = Database(settings.database_url)
+        stack.push_async_callback(database.close)
+        await migrate(database)
+        github = None
+        if settings.app_id:
+            session = await stack.enter_async_context(ClientSession(timeout=ClientTimeout(total=60)))
+            github = GitHub(session, AppKey(settings.app_id, settings.private_key, settings.github_api_url))
+        loop = Loop()
+        services = Services(
+            settings=settings,
+            database=database,
+            github=github,
+            backends=build_backends(settings),
+            artifacts=LocalStore(settings.data_folder / "artifacts"),
+            clock=time.time,
+            wake=loop.wake,
+        )
+        yield Bot(services=services, loop=loop)
