@@ -7,11 +7,14 @@ All messages are JSON objects over HTTP under `PREFIX`; files travel as raw byte
     POST event                       {kind, run, ...}                  -> {}
     PUT  runs/RUN/files/PATH?offset= raw bytes appended at that offset -> {offset}; 409 {offset} when it is another
     POST runs/RUN/manifest           {files: [{path, size, sha256}]}   -> {wanted: [{path, offset}]}
-    POST finish                      {outcome, sentence}               -> {}
+    POST finish                      {outcome, sentence}               -> {}; outcome is one of OUTCOMES
     GET  source/REPOSITORY_ID.git/…  git's smart HTTP, read only; the bot adds its own credentials
 
 Every call but claim carries `Authorization: Bearer <credential>`. A claim pins the nonce: the same nonce may claim
 again (its answer was lost), another one is refused and ends the lease.
+
+A PUT at offset 0 begins the file anew (it was rewritten on the machine, or a manifest found it different). The agent
+takes 401, 403 and 410 as "this lease is over"; 408, 425, 429 and 5xx (other than 501) are tried again.
 """
 
 import shlex
@@ -42,12 +45,15 @@ REASONS = (
     "agent_error",  # our own fault
 )
 
+# how a lease ended: every run has had its EVENT_RUN_ENDED; it was told to stop; the agent itself failed
+OUTCOMES = ("done", "cancelled", "failed")
+
 
 class PlaceholderError(ValueError):
     """A command holds a placeholder that nobody fills in; `name` is its name."""
 
-    def __init__(self, name):  # type: ignore[no-untyped-def] # Python 3.9 reads this file without our types
-        super().__init__("unknown placeholder {%s}" % name)
+    def __init__(self, name: str) -> None:
+        super().__init__(f"unknown placeholder {{{name}}}")
         self.name = name
 
 

@@ -1,0 +1,236 @@
+"""A lease from claim to finish: the order of its steps, and what becomes of runs that cannot be made."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from runners import protocol
+from runners.agent import inputs, trees
+from runners.agent.checkout import Git
+from runners.agent.courier import Courier, Pulse
+from runners.agent.host import Host, StepError
+from runners.agent.link import LeaseOverError, Link, SilentError
+from runners.agent.logs import LogKeeper
+from runners.agent.options import Options
+from runners.agent.shipping import Shipment
+from runners.agent.sides import Checkout, Side, Workshop, check_out
+from runners.agent.training import Attempt, Result, train
+from runners.agent.work import RunWork, Work, read_work
+
+# how long shipping may hold up the next run when the bot is away; what is left goes out at the end
+_BETWEEN_RUNS_S = 10.0
+
+
+class Lease:
+    """One lease on this machine."""
+
+    def __init__(self, options: Options, host: Host) -> None:
+        self._options = options
+        self._host = host
+        self._stop = host.stop
+        self._link = Link(options.server, host.stop.gone)
+        self.deadline_at = options.deadline_at
+        self._ready: dict[str, Side] = {}
+        self._trouble: dict[str, StepError] = {}
+        self._pending: list[Shipment] = []
+        self._runs = host.state / "runs"
+        self._runs.mkdir(exist_ok=True)
+
+    def work(self) -> None:
+        """Do all of it. Raises LeaseOverError when the bot does not want us, SilentError when it cannot be reached."""
+        answer = self._claim()
+        work = read_work(answer["work"])
+        self._hear(answer)
+        self._courier = Courier(self._host.state / "spool", self._link, self._over)
+        self._pulse = Pulse(self._link, float(answer["heartbeat_s"]), self._hear)
+        self._host.sweep()
+        try:
+            self._prepare(work)
+            for run in work.runs:
+                if not (self._runs / f"{run.id}.json").exists():
+                    self._run(run)
+            self._collect(work)
+            outcome, sentence = ("cancelled", self._stop.reason) if self._stop.reason else ("done", "")
+        except (LeaseOverError, SilentError):
+            raise
+        except Exception:
+            # the bot hears that it is our fault; where exactly stands in our own log
+            traceback.print_exc()
+            outcome, sentence = "failed", "the agent failed; its log on the machine says where"
+        if self._stop.gone.is_set():
+            raise LeaseOverError("the bot does not know the lease any more")
+        self._courier.flush(self._patience())
+        self._link.post("finish", {"outcome": outcome, "sentence": sentence}, self._patience())
+
+    def _claim(self) -> dict[str, Any]:
+        kept = self._host.state / "nonce"
+        if not kept.exists():
+            fresh = kept.with_suffix(".new")
+            fresh.write_text(secrets.token_hex(16))
+            fresh.rename(kept)
+        token = self._options.token_file.read_text().strip()
+        message = {
+            "lease": self._options.lease,
+            "token": token,
+            "nonce": kept.read_text(),
+            "agent": protocol.VERSION,
+        }
+        answer = self._link.post("claim", message, patience_s=self.deadline_at - time.time())
+        self._link.credential = str(answer["credential"])
+        self._host.masked = (token, self._link.credential)
+        return answer
+
+    def _hear(self, answer: Mapping[str, Any]) -> None:
+        if answer.get("over"):
+            self._over()
+        if answer.get("stop"):
+            self._stop.set(str(answer["stop"]))
+        if answer.get("deadline_at"):
+            self.deadline_at = float(answer["deadline_at"])
+
+    def _over(self) -> None:
+        self._stop.gone.set()
+        self._stop.set("lease over")
+
+    def _patience(self) -> float:
+        """How long to wait for a silent bot while nothing runs."""
+        left_s = self.deadline_at + self._options.grace_s - time.time()
+        return max(0.0, min(self._options.silence_s, left_s))
+
+    def _phase(self, phase: str, *, side: str = "", run: str = "") -> None:
+        self._pulse.now(phase, run)
+        self._courier.tell(protocol.EVENT_PHASE, phase=phase, side=side, run=run)
+
+    def _prepare(self, work: Work) -> None:
+        checkouts = self._check_out(work)
+        self._set_up(work, checkouts)
+        self._inputs: dict[str, Path] = {}
+        if not work.inputs or not self._ready:
+            return
+        self._phase("inputs")
+        try:
+            for item in work.inputs:
+                self._inputs[item.name] = inputs.fetch(item, self._options.cache, self._stop)
+        except inputs.InputError as error:
+            trouble = StepError("cancelled" if self._stop.reason else "input_failed", str(error))
+            self._trouble.update(dict.fromkeys(work.sides, trouble))
+
+    def _check_out(self, work: Work) -> dict[str, Checkout]:
+        git = Git(
+            self._host.state / "git",
+            self._stop,
+            server=self._options.server,
+            credential=self._link.credential,
+            uid=self._options.uid,
+        )
+        for side in work.sides:
+            self._phase("checkout", side=side)
+        return self._each(work.sides, lambda side: check_out(self._host, git, work.sides[side]))
+
+    def _set_up(self, work: Work, checkouts: Mapping[str, Checkout]) -> None:
+        if not checkouts:
+            return
+        for side in checkouts:
+            self._phase("setup", side=side)
+        layers = {}
+        try:
+            workshop = Workshop(self._host, work)
+        except StepError as trouble:
+            self._trouble.update(dict.fromkeys(checkouts, trouble))
+            return
+        # one after the other: the second one mostly finds what the first one made
+        for side in sorted(checkouts):
+            try:
+                layers[side] = workshop.dependencies(checkouts[side])
+            except StepError as trouble:
+                self._trouble[side] = trouble
+        self._ready = self._each(layers, lambda side: workshop.prepare(checkouts[side], layers[side]))
+        self._host.sweep()
+
+    def _each(self, sides: Mapping[str, object], step: Callable[[str], Any]) -> dict[str, Any]:
+        """A step for all sides at once; a side whose step fails is remembered with its trouble and left out."""
+        done = {}
+        with ThreadPoolExecutor(max_workers=max(1, len(sides))) as pool:
+            futures = {side: pool.submit(step, side) for side in sides}
+        for side, future in futures.items():
+            try:
+                done[side] = future.result()
+            except StepError as trouble:
+                self._trouble[side] = trouble
+        return done
+
+    def _run(self, run: RunWork) -> None:
+        """Make one run, tell its end, and ship its files as far as the bot is there."""
+        outputs = self._host.new_folder("home", "tmp", protocol.LOG_FOLDER, protocol.CHECKPOINT_FOLDER)
+        folder = self._runs / outputs.name
+        folder.mkdir(exist_ok=True)
+        shipment = self._shipment(run, outputs)
+        with (folder / protocol.LOG_FILE).open("wb") as file:
+            log = LogKeeper(file)
+            trouble = self._trouble.get(run.side)
+            if self._stop.reason:
+                reason = "timeout" if self._stop.reason == "deadline" else "cancelled"
+                result = Result(None, 0.0, reason, f"stopped before it began: {self._stop.reason}")
+            elif trouble:
+                log.add(trouble.log.decode("utf-8", "replace").splitlines())
+                result = Result(None, 0.0, trouble.reason, trouble.sentence, log_tail=log.last_lines())
+            else:
+                self._phase("run", side=run.side, run=run.id)
+                self._courier.tell(protocol.EVENT_RUN_STARTED, run=run.id)
+                with shipment.streaming():
+                    attempt = Attempt(run, self._ready[run.side], self._inputs, outputs)
+                    result = train(self._host, attempt, log)
+            shipment.look()
+            log.add(f"[benchbot] {note}" for note in sorted(shipment.notes))
+            log.close()
+        self._courier.tell(protocol.EVENT_RUN_ENDED, run=run.id, **asdict(result))
+        (self._runs / f"{run.id}.json").write_text(json.dumps({"outputs": outputs.name}))
+        if not (self._courier.flush(_BETWEEN_RUNS_S) and shipment.complete(_BETWEEN_RUNS_S)):
+            self._pending.append(shipment)
+            return
+        trees.remove(outputs)
+
+    def _shipment(self, run: RunWork, outputs: Path) -> Shipment:
+        log = self._runs / outputs.name / protocol.LOG_FILE
+        return Shipment(self._link, run.id, log, outputs, self._options.uid)
+
+    def _collect(self, work: Work) -> None:
+        """Ship what could not be shipped between the runs, and by an agent on this machine before us."""
+        shipments = list(self._pending)
+        mine = {shipment.outputs.name for shipment in shipments}
+        for run in work.runs:
+            kept = self._runs / f"{run.id}.json"
+            name = json.loads(kept.read_text())["outputs"] if kept.exists() else ""
+            if name and name not in mine and (self._host.work / name).exists():
+                shipments.append(self._shipment(run, self._host.work / name))
+        if not shipments:
+            return
+        self._phase("collect")
+        for shipment in shipments:
+            if not (self._courier.flush(self._patience()) and shipment.complete(self._patience())):
+                raise SilentError("the bot could not be reached to take the results")
+
+
+def watch(lease: Lease, host: Host, give_up: Callable[[], None]) -> None:
+    """Start the watchdog: at the deadline everything is told to end, after the grace it is made to."""
+
+    def run() -> None:
+        while True:
+            now = time.time()
+            if now >= lease.deadline_at:
+                host.stop.set("deadline")
+            if now >= lease.deadline_at + host.options.grace_s:
+                give_up()
+                return
+            time.sleep(0.5)
+
+    threading.Thread(target=run, daemon=True).start()
