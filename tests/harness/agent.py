@@ -1,0 +1,97 @@
+"""A scripted agent: says over HTTP what a real one would say, about trainings that the story made up."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import ClientSession
+
+from runners.protocol import LOG_FILE, LOG_FOLDER, PREFIX, VERSION
+from runners.spec import MachineOrder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """What one training does: values by metric tag, or how it fails; `seconds` is its wall time."""
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    reason: str = ""
+    sentence: str = ""
+    exit: int = 0
+    log: str = "training\n"
+    seconds: float = 20.0
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+# commit, seed -> what happens
+Script = Callable[[str, int], Training]
+
+
+class Gone(Exception):
+    """The server told the agent that its lease has ended."""
+
+
+class ScriptedAgent:
+    """One machine's agent. `run` plays the whole lease, `claim` and `train` its parts."""
+
+    def __init__(self, session: ClientSession, order: MachineOrder, script: Script) -> None:
+        self.session = session
+        self.order = order
+        self.script = script
+        self.credential = ""
+        self.work: dict[str, Any] = {}
+
+    async def run(self) -> None:
+        """Claim, train everything, finish."""
+        await self.claim()
+        for run in self.work["runs"]:
+            await self.train(run)
+        await self.post("finish", {"outcome": "done", "sentence": ""})
+
+    async def claim(self, nonce: str = "") -> None:
+        """Claim with a nonce that is the machine's name, so that a second try is the same agent's."""
+        claim = {"lease": self.order.lease_id, "token": self.order.token, "nonce": nonce or self.order.name}
+        answer = await self.post("claim", {**claim, "agent": "scripted", "version": VERSION})
+        self.credential, self.work = answer["credential"], answer["work"]
+
+    async def train(self, run: Mapping[str, Any]) -> None:
+        """One run: started, files, ended, manifest."""
+        commit = self.work["sides"][run["side"]]["source"]["commit"]
+        training = self.script(commit, run["seed"])
+        await self.post("event", {"kind": "run_started", "run": run["id"]})
+        files = {LOG_FILE: training.log.encode(), **training.files}
+        if training.values:
+            lines = [json.dumps({"step": step, **training.values}) for step in (1, 2, 3)]
+            files[f"{LOG_FOLDER}/metrics.jsonl"] = ("\n".join(lines) + "\n").encode()
+        for path, data in files.items():
+            await self.put(f"runs/{run['id']}/files/{path}?offset=0", data)
+        ended = {"kind": "run_ended", "run": run["id"], "exit": training.exit, "seconds": training.seconds}
+        about = {"reason": training.reason, "sentence": training.sentence, "imported": f"digits at {commit}"}
+        await self.post("event", {**ended, **about, "log_tail": training.log[-500:]})
+        manifest = [
+            {"path": path, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()} for path, data in files.items()
+        ]
+        answer = await self.post(f"runs/{run['id']}/manifest", {"files": manifest})
+        assert answer["wanted"] == [], "what was sent has arrived"
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        url = f"{self.order.server_url}{PREFIX}/{path}"
+        async with self.session.post(url, json=dict(body), headers=self._headers()) as response:
+            return await self._read(response)
+
+    async def put(self, path: str, data: bytes) -> dict[str, Any]:
+        url = f"{self.order.server_url}{PREFIX}/{path}"
+        async with self.session.put(url, data=data, headers=self._headers()) as response:
+            return await self._read(response)
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.credential}"} if self.credential else {}
+
+    async def _read(self, response: Any) -> dict[str, Any]:
+        if response.status == 401:
+            raise Gone
+        answer: dict[str, Any] = await response.json()
+        assert response.status < 300, answer
+        return answer

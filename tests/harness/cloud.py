@@ -1,0 +1,61 @@
+"""A cloud in memory: the outermost wall on the machines' side. Its agents are scripted, but speak the real protocol."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from runners.backends.base import Backend, BackendError
+from runners.spec import MachineOrder, Offer, Sighting
+
+
+@dataclass(slots=True)
+class Cloud:
+    """Machines by name. `fail_create` are errors that the next creates answer; `late` creates answer after the effect."""
+
+    clock: Callable[[], float]
+    machines: dict[str, MachineOrder] = field(default_factory=dict)
+    created: list[str] = field(default_factory=list)
+    driven: set[str] = field(default_factory=set)
+    fail_create: list[BackendError] = field(default_factory=list)
+    not_isolated: str = ""
+
+    def preempt(self) -> None:
+        """Take every machine away, as a cloud does with spot machines."""
+        self.machines.clear()
+
+
+class FakeBackend(Backend):
+    """The `local` hardware of stories."""
+
+    name = "local"
+    cloud: Cloud
+
+    async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
+        return (Offer(backend="local", zone="here"),)
+
+    async def create(self, order: MachineOrder) -> None:
+        if self.cloud.fail_create:
+            raise self.cloud.fail_create.pop(0)
+        if order.name not in self.cloud.machines:
+            self.cloud.created.append(order.name)
+            self.cloud.machines[order.name] = order
+
+    async def observe(self, name: str, zone: str) -> Sighting:
+        return Sighting(name=name, state="running" if name in self.cloud.machines else "absent", zone=zone)
+
+    async def delete(self, name: str, zone: str) -> None:
+        self.cloud.machines.pop(name, None)
+
+    async def list_owned(self) -> tuple[Sighting, ...]:
+        return tuple(
+            Sighting(name=order.name, state="running", lease_id=order.lease_id, deadline_at=order.deadline_at)
+            for order in self.cloud.machines.values()
+        )
+
+    async def diagnose(self, name: str, zone: str) -> str:
+        return ""
+
+    def isolates(self) -> str:
+        return self.cloud.not_isolated
+
+
+Drive = Callable[[MachineOrder], Awaitable[None]]
