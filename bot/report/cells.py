@@ -1,0 +1,78 @@
+"""A comparison's quantities as plain text: values with units, the difference with its interval, the tolerance."""
+
+import math
+
+from bot.measure.metrics import Metric
+from bot.measure.verdict import Comparison
+from bot.report.values import decimals_for, decimals_of_difference, number, signed
+
+NOTHING = "—"
+_ARROWS = {"higher": "↑", "lower": "↓"}
+
+
+def arrow(metric: Metric) -> str:
+    """Which direction is better: ↑, ↓, or nothing when it is not known."""
+    return _ARROWS.get(metric.better or "", "")
+
+
+def base_value(comparison: Comparison) -> str:
+    """The centre of the base with its unit."""
+    return _value(comparison, comparison.base_centre)
+
+
+def head_value(comparison: Comparison) -> str:
+    """The centre of the head with its unit."""
+    return _value(comparison, comparison.head_centre)
+
+
+def change(comparison: Comparison) -> str:
+    """`−1.3 pp (−1.9 to −0.7)`: in percent for metrics that are compared by ratio, else in the metric's unit."""
+    difference = comparison.difference
+    if difference is None or math.isnan(difference):
+        return NOTHING
+    unit = "%" if comparison.metric.scale == "log" else comparison.metric.unit
+    factor = 100 if comparison.metric.scale == "log" else 1
+    interval = comparison.interval or ()
+    decimals = decimals_of_difference((difference * factor, *(end * factor for end in interval)))
+    text = f"{signed(difference * factor, decimals)} {unit}".rstrip()
+    if not interval:
+        return text
+    low, high = (signed(end * factor, decimals) for end in interval)
+    return f"{text} ({low} to {high})"
+
+
+def tolerance(metric: Metric) -> str:
+    """`0.5 pp`, `5 %`."""
+    return _amount(metric.tolerance, metric)
+
+
+def noise(metric: Metric) -> str:
+    """What one independent measurement is declared to vary by; nothing when it is not known."""
+    if metric.noise is None:
+        return NOTHING
+    return _amount(metric.noise, metric)
+
+
+def spread(comparison: Comparison) -> str:
+    """How many values stand behind the two centres: `2 of the PR, 2 of the base`."""
+    return f"{len(comparison.head)} of the PR, {len(comparison.base)} of the base"
+
+
+def level(comparison: Comparison) -> str:
+    """The level of the interval: `99 %`."""
+    return f"{number(comparison.level * 100)} %"
+
+
+def _amount(amount: float, metric: Metric) -> str:
+    if metric.scale == "log":
+        return f"{number(amount * 100)} %"
+    return f"{number(amount)} {metric.unit}".rstrip()
+
+
+def _value(comparison: Comparison, centre: float | None) -> str:
+    if centre is None:
+        return NOTHING
+    unit = "%" if comparison.metric.unit == "pp" else comparison.metric.unit
+    sizes = [value for value in (comparison.head_centre, comparison.base_centre) if value is not None]
+    apart = sizes[0] - sizes[1] if len(sizes) == 2 else None
+    return f"{number(centre, decimals_for(sizes, apart))} {unit}".rstrip()
