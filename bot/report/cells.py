@@ -30,7 +30,7 @@ def change(comparison: Comparison) -> str:
     difference = comparison.difference
     if difference is None or math.isnan(difference):
         return NOTHING
-    unit = "%" if comparison.metric.scale == "log" else comparison.metric.unit
+    unit = "%" if comparison.metric.scale == "log" else _points(comparison.metric)
     factor = 100 if comparison.metric.scale == "log" else 1
     interval = comparison.interval or ()
     decimals = decimals_of_difference((difference * factor, *(end * factor for end in interval)))
@@ -42,14 +42,12 @@ def change(comparison: Comparison) -> str:
 
 
 def tolerance(metric: Metric) -> str:
-    """`0.5 pp`, `5 %`."""
+    """`0.5 pp`, `5 %`; nothing when there is none."""
     return _amount(metric.tolerance, metric)
 
 
 def noise(metric: Metric) -> str:
     """What one independent measurement is declared to vary by; nothing when it is not known."""
-    if metric.noise is None:
-        return NOTHING
     return _amount(metric.noise, metric)
 
 
@@ -63,10 +61,17 @@ def level(comparison: Comparison) -> str:
     return f"{number(comparison.level * 100)} %"
 
 
-def _amount(amount: float, metric: Metric) -> str:
+def _amount(amount: float | None, metric: Metric) -> str:
+    if amount is None:
+        return NOTHING
     if metric.scale == "log":
         return f"{number(amount * 100)} %"
-    return f"{number(amount)} {metric.unit}".rstrip()
+    return f"{number(amount)} {_points(metric)}".rstrip()
+
+
+def _points(metric: Metric) -> str:
+    """The unit of a difference: two values in percent differ by points."""
+    return "pp" if metric.unit == "%" else metric.unit
 
 
 def _value(comparison: Comparison, centre: float | None) -> str:

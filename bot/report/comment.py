@@ -1,6 +1,6 @@
 """The results comment of a request, its short notice, and the reply to a comment with commands: all Markdown."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.core.nouns import Reply, Report
@@ -56,15 +56,15 @@ def short_notice(report: Report) -> str:
         "headline": view.headline(report),
         "needs": needs[:1],
         "more": len(needs) - 1,
-        "links": _links(report),
-        **_WRITERS,
+        "links": links(report),
+        **WRITERS,
     }
     return load("comments", "notice.md", finalize=finalize).render(context).strip()
 
 
 def render_reply(items: Sequence[Reply]) -> str:
     """One joint reply to the lines of one comment: what was accepted, what was answered, what was refused and why."""
-    body = load("comments", "reply.md", finalize=finalize).render(items=items, several=len(items) > 1, **_WRITERS)
+    body = load("comments", "reply.md", finalize=finalize).render(items=items, several=len(items) > 1, **WRITERS)
     return text.fold_end(body.strip(), LIMIT)
 
 
@@ -72,7 +72,8 @@ def _code_all(words: Sequence[str]) -> Markdown:
     return Markdown(" · ".join(text.code(word, limit=300) for word in words))
 
 
-_WRITERS = {
+# what templates write text of people with
+WRITERS: Mapping[str, object] = {
     "code": text.code,
     "sentence": text.sentence,
     "link": text.link,
@@ -87,7 +88,8 @@ _WRITERS = {
 }
 
 
-def _links(report: Report) -> tuple[Markdown, ...]:
+def links(report: Report) -> tuple[Markdown, ...]:
+    """The links of a report, at most eight."""
     return tuple(text.link(link.name, link.url) for link in report.links[:8])
 
 
@@ -106,7 +108,7 @@ def _context(report: Report, room: _Room) -> dict[str, object]:
         "going": report.state in ("queued", "running"),
         "headline": view.headline(report),
         "baseline": view.baseline(report),
-        "links": _links(report),
+        "links": links(report),
         "page": next((link.url for link in report.links), ""),
         "needs": needs[: findings.NEEDS],
         "more_needs": max(0, len(needs) - findings.NEEDS),
@@ -129,7 +131,7 @@ def _context(report: Report, room: _Room) -> dict[str, object]:
         "environment": view.environment(report)[: room.facts],
         "cost": _cost(report),
         "commands": findings.next_commands(report),
-        **_WRITERS,
+        **WRITERS,
     }
 
 

@@ -162,6 +162,14 @@ def failures(report: Report) -> tuple[tuple[BenchmarkReport, RunReport], ...]:
     return tuple((b, run) for b in report.benchmarks for run in b.runs if run.state == "failed")
 
 
+def faults(report: Report) -> tuple[Reason, ...]:
+    """Why numbers are missing: the reason of the request, else those of its benchmarks that have no result."""
+    if report.reason is not None:
+        return (report.reason,)
+    missing = [b for b in report.benchmarks if b.verdict in ("failed", "not measured")]
+    return tuple(benchmark.reason for benchmark in missing if benchmark.reason is not None)
+
+
 def label(benchmark: BenchmarkReport) -> str:
     """The benchmark's name, with its scenario and initialisation where they are not the default."""
     variant = [name for name in (benchmark.scenario, benchmark.init) if name not in ("", "default")]
@@ -212,11 +220,3 @@ def _of(failed: Sequence[RunReport], side: str, runs: Sequence[RunReport]) -> st
 
 def _again(report: Report) -> tuple[str, ...]:
     return (report.command,) if report.command.startswith("/benchmark") else ()
-
-
-def fault_of(report: Report) -> Reason | None:
-    """The first reason for missing numbers: of the request, else of the benchmark with the worst verdict."""
-    if report.reason is not None:
-        return report.reason
-    worst = sorted(report.benchmarks, key=lambda b: _ORDER.index(b.verdict or "passed"))
-    return next((b.reason for b in worst if b.reason is not None), None)

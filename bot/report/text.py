@@ -173,7 +173,7 @@ def _joined(text: str, position: int) -> bool:
     if position >= len(text):
         return False
     before, after = text[position - 1], text[position]
-    if before == _ZWJ or after == _ZWJ or unicodedata.category(after).startswith("M") or _is_tone(after):
+    if _ZWJ in (before, after) or unicodedata.category(after).startswith("M") or _is_tone(after):
         return True
     if _is_flag(before) and _is_flag(after):
         run = 0

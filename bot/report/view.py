@@ -11,6 +11,8 @@ from bot.report import cells, findings
 from bot.report.findings import EMOJI, Row
 from bot.report.values import counted, duration, moment, money
 
+ENDED = ("done", "failed", "cancelled")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
@@ -190,7 +192,7 @@ def progress(report: Report) -> tuple[Progress, ...]:
             benchmark=findings.label(benchmark),
             hardware=benchmark.hardware,
             phase=benchmark.phase or "waiting",
-            done=sum(run.state in ("done", "failed", "cancelled") for run in benchmark.runs),
+            done=sum(run.state in ENDED for run in benchmark.runs),
             total=len(benchmark.runs),
         )
         for benchmark in report.benchmarks
@@ -200,10 +202,7 @@ def progress(report: Report) -> tuple[Progress, ...]:
 def headline(report: Report) -> str:
     """The one line that tells how a request stands: `🔴 1 regression · ⚪ 2 no change`."""
     if report.state in ("queued", "running"):
-        runs = [run for benchmark in report.benchmarks for run in benchmark.runs]
-        ended = sum(run.state in ("done", "failed", "cancelled") for run in runs)
-        far = f" · {ended} of {counted(len(runs), 'run')} done" if report.state == "running" and runs else ""
-        return f"{EMOJI[report.state]} {report.state.capitalize()}{far}"
+        return f"{EMOJI[report.state]} {progress_word(report)}"
     if report.state == "cancelled":
         return f"{EMOJI['cancelled']} Cancelled"
     found = findings.counts(report)
@@ -211,6 +210,14 @@ def headline(report: Report) -> str:
         word = report.verdict or "not measured"
         return f"{EMOJI[word]} {word.capitalize()}"
     return " · ".join(f"{EMOJI[word]} {findings.counted_word(word, count)}" for word, count in found)
+
+
+def progress_word(report: Report) -> str:
+    """`Queued`, `Running, 2 of 4 runs done`."""
+    runs = [run for benchmark in report.benchmarks for run in benchmark.runs]
+    ended = sum(run.state in ENDED for run in runs)
+    far = f", {ended} of {counted(len(runs), 'run')} done" if report.state == "running" and runs else ""
+    return f"{report.state.capitalize()}{far}"
 
 
 def baseline(report: Report) -> str:
