@@ -21,15 +21,15 @@ from torch.utils.tensorboard import SummaryWriter
 
 from digits import Digits, ResNet, batches, load
 
-INTERVAL = 6  # steps timed together: long against the time slices of a busy machine
+INTERVAL = 18  # steps between two lines of the log
 
 
 def options() -> argparse.Namespace:
     environment = os.environ.get
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--epochs", type=int, default=16)
-    parser.add_argument("--batch", type=int, default=64, help="images in a step")
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--batch", type=int, default=32, help="images in a step")
     parser.add_argument("--labels", type=int, help="train on the first so many images only")
     parser.add_argument("--learning-rate", type=float, default=0.1, help="the highest, after the warm-up")
     parser.add_argument("--zero-init", action="store_true", help="residual branches start at zero")
@@ -71,7 +71,7 @@ class Training:
 def begin(chosen: argparse.Namespace, steps: int) -> Training:
     """An untrained model, with a learning rate that rises and falls once in so many steps."""
     model = ResNet(zero_init=chosen.zero_init)
-    optimizer = torch.optim.SGD(model.parameters(), momentum=0.9, nesterov=True, weight_decay=5e-4)
+    optimizer = torch.optim.SGD(model.parameters(), momentum=0.9, nesterov=True, weight_decay=5e-4, fused=True)
     return Training(model, optimizer, OneCycleLR(optimizer, chosen.learning_rate, total_steps=steps))
 
 
@@ -87,22 +87,25 @@ def train_step(training: Training, images: Tensor, labels: Tensor) -> float:
 
 
 def train_epoch(training: Training, digits: Digits, chosen: argparse.Namespace, log: SummaryWriter) -> None:
-    """One pass over the images; mean loss and mean seconds per step of each interval."""
+    """One pass over the images. Of each interval the mean loss is logged, and the seconds of its quickest step: what the
+    code costs, whoever else is busy on the machine. (A mean doubles when a neighbour starts.)"""
     training.model.train()
     interval = min(INTERVAL, len(digits) // chosen.batch)
     losses: list[float] = []
+    seconds: list[float] = []
     since = time.perf_counter()
     for images, labels in batches(digits, chosen.batch, chosen.seed, training.epoch):
         losses.append(train_step(training, images, labels))
+        seconds.append(time.perf_counter() - since)
         if len(losses) == interval:
-            seconds = (time.perf_counter() - since) / interval
             # the first steps allocate memory and choose kernels: apart, so that they are in nobody's median
             phase = "train" if training.warm else "warmup"
-            log.add_scalar(f"{phase}/seconds_per_step", seconds, training.step)
+            log.add_scalar(f"{phase}/seconds_per_step", min(seconds), training.step)
             log.add_scalar("train/loss", statistics.fmean(losses), training.step)
             training.warm = True
             losses.clear()
-            since = time.perf_counter()
+            seconds.clear()
+        since = time.perf_counter()
     training.epoch += 1
 
 

@@ -41,7 +41,7 @@ def test_main_has_moved_on_since_the_pull_requests_left_it(repository: TrainingR
 
 
 def test_each_pull_request_is_one_commit_on_a_branch_of_its_own(repository: TrainingRepository) -> None:
-    assert [pull.branch for pull in repository.pulls] == ["flips-and-turns", "gradient-noise", "one-convolution"]
+    assert [pull.branch for pull in repository.pulls] == ["flips-and-turns", "gradient-norms", "one-convolution"]
     for pull in repository.pulls:
         line = git(repository, "log", "--format=%H %P %ae", "--max-count=1", pull.branch).strip()
         assert line == f"{pull.head_sha} {repository.base_sha} {pull.author}@example.org"

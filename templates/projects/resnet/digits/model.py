@@ -1,4 +1,4 @@
-"""The network: a stem, residual blocks in two resolutions, a linear layer."""
+"""The network: a stem, a residual block in each of two resolutions, a linear layer."""
 
 from torch import Tensor, nn
 from torch.nn.functional import relu
@@ -24,7 +24,7 @@ class Block(nn.Module):
 class ResNet(nn.Module):
     """Scores (n, 10) for images (n, 1, 8, 8). With `zero_init` every residual branch starts as nothing at all."""
 
-    def __init__(self, width: int = 16, *, zero_init: bool = False) -> None:
+    def __init__(self, width: int = 8, *, zero_init: bool = False) -> None:
         super().__init__()
         self.layers = nn.Sequential(
             nn.Conv2d(1, width, 3, padding=1, bias=False),
@@ -32,7 +32,6 @@ class ResNet(nn.Module):
             nn.ReLU(),
             Block(width, width),
             Block(width, 2 * width, stride=2),
-            Block(2 * width, 2 * width),
             nn.AdaptiveAvgPool2d(1),
             nn.Flatten(),
             nn.Linear(2 * width, 10),
