@@ -4,7 +4,7 @@ import math
 
 from bot.measure.metrics import Metric
 from bot.measure.verdict import Comparison
-from bot.report.values import decimals_for, decimals_of_difference, number, signed
+from bot.report.values import counted, decimals_for, decimals_of_difference, number, signed
 
 NOTHING = "—"
 _ARROWS = {"higher": "↑", "lower": "↓"}
@@ -30,8 +30,9 @@ def change(comparison: Comparison) -> str:
     difference = comparison.difference
     if difference is None or math.isnan(difference):
         return NOTHING
-    unit = "%" if comparison.metric.scale == "log" else _points(comparison.metric)
-    factor = 100 if comparison.metric.scale == "log" else 1
+    relative = comparison.scale == "log"
+    unit = "%" if relative else _points(comparison.metric)
+    factor = 100 if relative else 1
     interval = comparison.interval or ()
     decimals = decimals_of_difference((difference * factor, *(end * factor for end in interval)))
     text = f"{signed(difference * factor, decimals)} {unit}".rstrip()
@@ -52,13 +53,15 @@ def noise(metric: Metric) -> str:
 
 
 def spread(comparison: Comparison) -> str:
-    """How many values stand behind the two centres: `2 of the PR, 2 of the base`."""
-    return f"{len(comparison.head)} of the PR, {len(comparison.base)} of the base"
+    """What stands behind the comparison: `2 pairs`, or `3 seeds of the PR, 20 of the base`."""
+    if comparison.counted == "pair":
+        return counted(comparison.units, "pair")
+    return f"{counted(comparison.units, comparison.counted)} of the PR, {comparison.base_units} of the base"
 
 
 def level(comparison: Comparison) -> str:
     """The level of the interval: `99 %`."""
-    return f"{number(comparison.level * 100)} %"
+    return f"{comparison.level} %"
 
 
 def _amount(amount: float | None, metric: Metric) -> str:

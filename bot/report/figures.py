@@ -72,7 +72,8 @@ def _panel(axes: Axes, panel: Panel) -> None:
     axes.patch.set_alpha(0.0)
     _side(axes, panel.base, BASE_COLOUR, "base")
     _side(axes, panel.head, HEAD_COLOUR, "head")
-    unit = f" ({_safe(panel.unit, 12)})" if panel.unit else ""
+    # curves of a metric in points may be fractions: they are drawn as they were written
+    unit = f" ({_safe(panel.unit, 12)})" if panel.unit not in ("", "pp") else ""
     axes.set_title(f"{_safe(panel.label, 48)}{unit}", color=INK, fontsize=10, parse_math=False)
     axes.set_xlabel("step", color=INK, fontsize=8)
     axes.tick_params(colors=INK, labelsize=8)
@@ -82,8 +83,11 @@ def _panel(axes: Axes, panel: Panel) -> None:
         spine.set_color(INK)
         spine.set_alpha(0.5)
     if panel.head or panel.base:
+        axes.margins(y=0.12)
         axes.legend(fontsize=8, labelcolor=INK, framealpha=0.0)
     else:
+        axes.set_xticks([])
+        axes.set_yticks([])
         axes.text(0.5, 0.5, "no curve", color=INK, ha="center", va="center", transform=axes.transAxes)
 
 
@@ -116,11 +120,9 @@ def _broken(axes: Axes, trace: Trace, colour: str) -> None:
         return
     before = trace.values[: bad[0]]
     height = float(before[-1]) if len(before) else 0.0
-    axes.plot([trace.steps[bad[0]]], [height], color=colour, marker="x", markersize=8, markeredgewidth=2)
-    axes.annotate("NaN", (trace.steps[bad[0]], height), color=colour, fontsize=8, xytext=(4, 4), textcoords=_OFFSET)
-
-
-_OFFSET = "offset points"
+    at = (float(trace.steps[bad[0]]), height)
+    axes.plot(*at, color=colour, marker="x", markersize=8, markeredgewidth=2)
+    axes.annotate("NaN", at, color=colour, fontsize=8, xytext=(5, -12), textcoords="offset points")
 
 
 def _aligned(traces: Sequence[Trace]) -> tuple[Floats, Floats]:

@@ -130,9 +130,8 @@ def next_command(row: Row, *, name_hardware: bool = False) -> str:
         return f"/benchmark retry {name}"
     if row.verdict not in ("inconclusive", "regression"):
         return ""
-    sides = [run for run in benchmark.runs if run.side == "head"]
     # a regression is worth one more look before it is believed, an open question as many runs as it takes
-    wanted = len(sides) + max(1, comparison.more_runs or 0)
+    wanted = comparison.units + max(1, comparison.more_runs or 0)
     paired = any(sample.pair is not None for sample in comparison.head)
     if wanted > (MOST_PAIRS if paired else MOST_SEEDS):
         return ""

@@ -1,0 +1,167 @@
+"""The pages of the web application, each from one dataclass. What people wrote is escaped by the templates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+from bot.core.nouns import BenchmarkReport, Link, Report, RunReport
+from bot.report import findings, values, view
+from bot.report.cells import NOTHING
+from bot.report.text import safe_url
+from bot.report.values import duration, moment, size
+from templates import load
+
+FINAL = ("done", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEntry:
+    """A file to download: `path` below the run's folder, `size` in bytes, `sha256` empty while it is not confirmed."""
+
+    path: str
+    url: str
+    size: int
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFiles:
+    """The files of one run of a request."""
+
+    run: RunReport
+    benchmark: str
+    url: str
+    files: tuple[FileEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """Something that happened: when, in seconds since the epoch, and a plain sentence."""
+
+    at: float
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestPage:
+    """The page of a request. `pull_url` leads to the pull request, empty where there is none."""
+
+    report: Report
+    pull_url: str = ""
+    files: tuple[RunFiles, ...] = ()
+    timeline: tuple[Moment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPage:
+    """The page of a run at `url`, below which `log` and `curves.json` are served; `request_url` leads back."""
+
+    report: Report
+    benchmark: BenchmarkReport
+    run: RunReport
+    url: str
+    request_url: str
+    tensorboard_url: str = ""
+    files: tuple[FileEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRow:
+    """A request in the list: `verdict` is its verdict, or its state while it has none."""
+
+    url: str
+    full_name: str
+    number: int
+    command: str
+    requester: str
+    head_sha: str
+    state: str
+    verdict: str
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexPage:
+    """The recent requests, newest first."""
+
+    rows: tuple[IndexRow, ...]
+
+
+def render_request(page: RequestPage) -> str:
+    """The page of a request as HTML: every table in full, curves, files, timeline, method, reproduction."""
+    report = page.report
+    rows = findings.rows(report)
+    done = report.state == "done"
+    return _render(
+        "request.html",
+        page=page,
+        report=report,
+        going=report.state in ("queued", "running"),
+        headline=view.headline(report),
+        baseline=view.baseline(report),
+        links=_web(report.links),
+        needs=view.items(report),
+        progress=view.progress(report),
+        tables=view.tables(rows) if done else (),
+        curves=[b for b in report.benchmarks if safe_url(b.curves_url)] if done else [],
+        failures=view.failures(report),
+        runs=view.run_lines(report.benchmarks),
+        facts=(*view.method(report), *view.environment(report)),
+        notes=view.notes(report),
+        commands=findings.next_commands(report),
+    )
+
+
+def render_run(page: RunPage) -> str:
+    """The page of a run as HTML; its script fills log and curves in."""
+    run = page.run
+    facts = [
+        ("Benchmark", findings.label(page.benchmark)),
+        ("Hardware", page.benchmark.hardware),
+        ("Side", f"{run.side}, seed {run.seed}"),
+        ("Commit", run.commit),
+        ("Time", duration(run.seconds) if run.seconds is not None else NOTHING),
+    ]
+    facts += [("Imported", run.imported)] if run.imported else []
+    return _render("run.html", page=page, run=run, facts=facts, final=run.state in FINAL, links=_web(run.links))
+
+
+def render_index(page: IndexPage) -> str:
+    """The list of recent requests as HTML."""
+    return _render("index.html", rows=page.rows, going=any(row.state in ("queued", "running") for row in page.rows))
+
+
+def render_error(status: int, sentence: str) -> str:
+    """A page for what could not be shown; `sentence` is for people."""
+    titles = {404: "Not found", 403: "Not allowed", 400: "Not understood", 500: "Something went wrong"}
+    return _render("error.html", status=status, title=titles.get(status, "Not possible"), sentence=sentence)
+
+
+def sentence_html(text: str) -> Markup:
+    """A sentence of ours that holds names in backticks: the names become code, everything is escaped."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        parts[-2:] = ["`".join(parts[-2:])]
+    shown = [Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)]
+    return Markup("").join(shown)
+
+
+def _web(links: Sequence[Link]) -> tuple[Link, ...]:
+    """The links whose address is one of the web."""
+    return tuple(link for link in links if safe_url(link.url))
+
+
+def _render(name: str, **context: object) -> str:
+    ours = {
+        "sentence": sentence_html,
+        "short": findings.short,
+        "url": safe_url,
+        "emoji": findings.EMOJI,
+        "duration": duration,
+        "moment": moment,
+        "size": size,
+        "money": values.money,
+        "web": _web,
+    }
+    return load("pages", name).render(ours | context)
