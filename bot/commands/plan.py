@@ -4,7 +4,7 @@ from bot.commands.desk import Desk, Outcome
 from bot.core.grammar import Spec
 from bot.core.nouns import Call, Refusal
 from bot.core.options import OPTIONS
-from bot.core.planning import plan
+from bot.core.calls import plan_of
 
 SPEC = Spec(
     verb="plan",
@@ -19,7 +19,7 @@ SPEC = Spec(
 
 async def handle(call: Call, desk: Desk) -> Outcome:
     """The plan as Markdown; nothing is started."""
-    planned = plan(call)
+    planned = plan_of(call)
     if isinstance(planned, Refusal):
         return Outcome(refusal=planned)
     return Outcome(text=plan_text(planned, call))

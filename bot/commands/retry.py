@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from bot.commands.desk import Desk, Outcome
 from bot.core.grammar import Spec
 from bot.core.nouns import Call, Refusal
-from bot.core.planning import plan
+from bot.core.calls import plan_of
 from bot.store.codec import load
 from bot.store.facts import requests_of
 from bot.store.requests import new_request
@@ -42,7 +42,7 @@ async def handle(call: Call, desk: Desk) -> Outcome:
     before = load(Call, chosen.call)
     # the same commits and configuration as then, but asked for by this person, and under today's rights
     again = replace(before, sender=call.sender, pull=call.pull, allowed_shas=call.allowed_shas)
-    planned = plan(again)
+    planned = plan_of(again)
     if isinstance(planned, Refusal):
         return Outcome(refusal=planned)
     request_id = desk.new_id()

@@ -4,7 +4,7 @@ from bot.commands.desk import Desk, Outcome
 from bot.core.grammar import Spec
 from bot.core.nouns import Call, Refusal
 from bot.core.options import OPTIONS
-from bot.core.planning import plan
+from bot.core.calls import plan_of
 from bot.store.requests import new_request
 
 SPEC = Spec(
@@ -20,7 +20,7 @@ SPEC = Spec(
 
 async def handle(call: Call, desk: Desk) -> Outcome:
     """Check the plan now, so that a no comes at once; the request's worker makes the same plan again."""
-    planned = plan(call)
+    planned = plan_of(call)
     if isinstance(planned, Refusal):
         return Outcome(refusal=planned)
     request_id = desk.new_id()

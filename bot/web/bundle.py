@@ -4,7 +4,7 @@ import asyncio
 
 from aiohttp import web
 
-from runners.bundle import agent_bundle
+from runners.bundle import build_agent
 from runners.protocol import PREFIX
 
 
@@ -15,4 +15,4 @@ def add_routes(app: web.Application) -> None:
 
 async def serve(_: web.Request) -> web.Response:
     """The zip that `python3 agent.pyz` runs."""
-    return web.Response(body=await asyncio.to_thread(agent_bundle), content_type="application/zip")
+    return web.Response(body=await asyncio.to_thread(build_agent), content_type="application/zip")

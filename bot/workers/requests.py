@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Executable, insert, update
 
 from bot.core.nouns import Call, Plan, Refusal, Report
-from bot.core.planning import plan
+from bot.core.calls import plan_of
 from bot.core.reasons import reason
 from bot.report.check import render_check
 from bot.report.comment import render_comment, short_notice
@@ -16,7 +16,7 @@ from bot.store.rows import Change
 from bot.store.tables import Lease, Request, Run
 from bot.workers.base import Worker
 from bot.workers.outbox import marker
-from bot.workers.reporting import build, rows_of
+from bot.store.reports import build, rows_of
 
 LOOK_S = 60.0
 # people watch progress; GitHub counts edits
@@ -37,7 +37,7 @@ class Requests(Worker[Request]):
 
     async def _plan(self, row: Request) -> Change:
         now = self.services.clock()
-        planned = plan(load(Call, row.call))
+        planned = plan_of(load(Call, row.call))
         if row.want == "cancel" or isinstance(planned, Refusal):
             why = row.reason or dump(reason("cancelled"))
             if isinstance(planned, Refusal):

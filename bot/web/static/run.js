@@ -106,7 +106,7 @@
     const y = (value) => (high === low ? HEIGHT / 2 : HEIGHT - 4 - ((value - low) / (high - low)) * (HEIGHT - 8));
     drawing.append(shape("line", { class: "axis", x1: 0, x2: WIDTH, y1: HEIGHT - 1, y2: HEIGHT - 1 }));
     drawing.append(shape("path", { class: "line", d: path(curve.points, x, y) }));
-    if (finite.length === 1) drawing.append(shape("circle", { class: "dot", cx: x(finite[0][0]), cy: y(finite[0][1]), r: 3 }));
+    if (finite.length === 1) drawing.append(shape("path", { class: "dot", d: `M${x(finite[0][0])} ${y(finite[0][1])}h.01` }));
     const ends = element("div", "ends", element("span", "", `step ${first}`),
       element("span", "", finite.length ? `${number(low)} to ${number(high)}` : "no finite value"), element("span", "", `${end}`));
     return element("figure", "chart", caption, drawing, ends);
