@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import ClientSession, ClientTimeout, web
 
@@ -26,7 +27,7 @@ from bot.workers.loop import Loop
 from bot.workers.machines import Machines
 from bot.workers.outbox import Outbox
 from bot.workers.requests import Requests
-from runners.backends import backends
+from runners.backends import find_backends
 from runners.backends.base import Backend, BackendSettings
 
 log = logging.getLogger("benchbot")
@@ -85,7 +86,7 @@ class Bot:
             log.info("%d missed deliveries asked for again", asked)
 
 
-def workers(services: Services) -> tuple[Worker, ...]:
+def workers(services: Services) -> tuple[Worker[Any], ...]:
     """One of each; those that need GitHub only where there is one."""
     with_github = (Inbox(services), Outbox(services)) if services.github is not None else ()
     return (Requests(services), Leases(services), Machines(services), *with_github)
@@ -93,7 +94,7 @@ def workers(services: Services) -> tuple[Worker, ...]:
 
 def build_backends(settings: Settings) -> Mapping[str, Backend]:
     """Every backend that the configured hardware names."""
-    known, wanted = backends(), {hardware.backend for hardware in settings.hardware.values()}
+    known, wanted = find_backends(), {hardware.backend for hardware in settings.hardware.values()}
     return {
         name: known[name](
             BackendSettings(

@@ -2,9 +2,14 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import cast
 
 from sqlalchemy import Connection, event
+from sqlalchemy.dialects.postgresql import insert as postgres_insert
+from sqlalchemy.dialects.sqlite import Insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.pool import ConnectionPoolEntry
 
 Transaction = AsyncSession
@@ -35,6 +40,13 @@ class Database:
     async def close(self) -> None:
         """Give all connections back."""
         await self.engine.dispose()
+
+
+def insert_into(database: Database, table: type[DeclarativeBase]) -> Insert:
+    """An INSERT that may say what happens on a conflict; both databases spell that part alike."""
+    if database.engine.dialect.name == "sqlite":
+        return sqlite_insert(table)
+    return cast(Insert, postgres_insert(table))
 
 
 def _tune_sqlite(engine: AsyncEngine) -> None:

@@ -5,8 +5,7 @@ from typing import Any
 
 from sqlalchemy import Executable, insert, select, update
 
-from bot.store.database import Database, Transaction
-from bot.store.messages import INSERT
+from bot.store.database import Database, Transaction, insert_into
 from bot.store.rows import poke
 from bot.store.tables import Allowed, Comment, Head, Repository, Request
 
@@ -16,13 +15,13 @@ OPEN_REQUESTS = ("accepted", "running")
 def remember_repository(database: Database, values: dict[str, Any]) -> Executable:
     """Insert or refresh a repository; `values` are the table's columns."""
     fresh = {key: value for key, value in values.items() if key != "id"}
-    statement = INSERT[database.engine.dialect.name](Repository).values(**values)
+    statement = insert_into(database, Repository).values(**values)
     return statement.on_conflict_do_update(index_elements=["id"], set_=fresh)
 
 
 def remember_comment(database: Database, values: dict[str, Any]) -> Executable:
     """Insert or refresh what a comment says."""
-    statement = INSERT[database.engine.dialect.name](Comment).values(**values)
+    statement = insert_into(database, Comment).values(**values)
     return statement.on_conflict_do_update(index_elements=["id"], set_={"body": values["body"]})
 
 
@@ -33,7 +32,7 @@ def remember_head(repository_id: int, number: int, sha: str, received_at: float)
 
 def allow(database: Database, values: dict[str, Any]) -> Executable:
     """Somebody with write right allows a commit; a second time changes nothing."""
-    return INSERT[database.engine.dialect.name](Allowed).values(**values).on_conflict_do_nothing()
+    return insert_into(database, Allowed).values(**values).on_conflict_do_nothing()
 
 
 async def head_at(tx: Transaction, repository_id: int, number: int, at: float) -> str | None:

@@ -4,14 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Executable, case, update
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from bot.store.codec import dump
-from bot.store.database import Database
+from bot.store.database import Database, insert_into
 from bot.store.tables import Message
-
-INSERT = {"sqlite": sqlite_insert, "postgresql": postgres_insert}
 
 
 def show(
@@ -28,7 +24,7 @@ def show(
     `place` (kind, repository_id, number, request_id) is used when the message is new. A message that GitHub already
     shows becomes pending again at `due_at` (now by default); one that was dropped stays so.
     """
-    insert = INSERT[database.engine.dialect.name](Message).values(
+    insert = insert_into(database, Message).values(
         id=key, state="pending", due_at=now, poked=False, attempts=0, created_at=now, wanted=dump(wanted), **place
     )
     again = case((Message.state == "dropped", "dropped"), else_="pending")

@@ -1,6 +1,7 @@
 """Brings a database to the tables of this version. Forward only: a backup is the way back."""
 
 from importlib import resources
+from typing import Any
 
 from alembic import command
 from alembic.config import Config
@@ -33,8 +34,9 @@ async def migrate(database: Database) -> None:
     async with database.engine.connect() as connection:
         sqlite = connection.dialect.name == "sqlite"
         if sqlite:
-            # a rebuilt table must not take the rows with it that refer to it; the pragma works outside transactions only
-            await (await connection.get_raw_connection()).driver_connection.execute("PRAGMA foreign_keys=OFF")  # type: ignore[union-attr]
+            # a rebuilt table must not take rows with it that refer to it; the pragma works only outside transactions
+            raw: Any = (await connection.get_raw_connection()).driver_connection
+            await raw.execute("PRAGMA foreign_keys=OFF")
         else:
             await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
         await connection.run_sync(_upgrade)

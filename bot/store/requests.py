@@ -6,8 +6,7 @@ from sqlalchemy import Executable, select
 
 from bot.core.nouns import Call
 from bot.store.codec import dump
-from bot.store.database import Database, Transaction
-from bot.store.messages import INSERT
+from bot.store.database import Database, Transaction, insert_into
 from bot.store.tables import Lease, Request
 
 
@@ -35,7 +34,7 @@ def new_request(database: Database, request_id: str, trigger: str, kind: str, ca
         "base_sha": call.base_sha,
         "created_at": now,
     }
-    return INSERT[database.engine.dialect.name](Request).values(**values).on_conflict_do_nothing()
+    return insert_into(database, Request).values(**values).on_conflict_do_nothing()
 
 
 async def leases_of_pull(tx: Transaction, repository_id: int, number: int) -> Sequence[tuple[Request, Lease]]:

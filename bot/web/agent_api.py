@@ -12,7 +12,7 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from bot.artifacts.base import WrongOffset, checked
 from bot.core.nouns import Call, PlannedLease
-from bot.core.planning import Place, run_work
+from bot.core.orders import Place, run_work
 from bot.services import Services
 from bot.store.codec import dump, load
 from bot.store.leases import fingerprint, runs_of
@@ -191,7 +191,7 @@ async def upload(request: web.Request, lease: Lease) -> web.Response:
     data = await request.read()
     async with services.database.read() as tx:
         known = (await tx.execute(select(Artifact.path, Artifact.size).where(Artifact.run_id == run.id))).all()
-    if sum(size for _, size in known) > MAX_RUN_BYTES or (len(known) >= MAX_FILES and path not in dict(known)):  # type: ignore[arg-type]
+    if sum(size for _, size in known) > MAX_RUN_BYTES or (len(known) >= MAX_FILES and path not in dict(known)):
         return fail(413, "the run has more or larger files than are kept")
     try:
         end = await services.artifacts.append(run.id, path, offset, data)

@@ -25,7 +25,7 @@ def add_routes(app: web.Application) -> None:
     app.router.add_get("/requests/{request}/curves/{lease}.png", curves)
 
 
-async def curves(request: web.Request) -> web.Response:
+async def curves(request: web.Request) -> web.StreamResponse:
     """PNG; kept beside the artifacts, since what it shows does not change any more."""
     services = request.app[SERVICES]
     owner = await request_of(request)

@@ -4,10 +4,16 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from sqlalchemy import func, select
 
-from bot.store.tables import Delivery, Lease, Machine, Message, Request
+from bot.store.tables import Controlled, Delivery, Lease, Machine, Message, Request
 from bot.web.keys import SERVICES
 
-TABLES = {"delivery": Delivery, "request": Request, "lease": Lease, "machine": Machine, "message": Message}
+TABLES: dict[str, type[Controlled]] = {
+    "delivery": Delivery,
+    "request": Request,
+    "lease": Lease,
+    "machine": Machine,
+    "message": Message,
+}
 # a row that has been due for longer than this is stuck, and somebody should look
 STUCK_S = 600.0
 

@@ -7,4 +7,4 @@ from aiohttp import web
 from bot.services import Services
 
 SERVICES = web.AppKey("services", Services)
-WAKE = web.AppKey("wake", Callable[[], None])
+WAKE = web.AppKey[Callable[[], None]]("wake")

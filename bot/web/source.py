@@ -1,4 +1,4 @@
-"""Git for agents: read-only smart HTTP that adds our own credentials, so that no machine ever holds a token of GitHub's.
+"""Git for agents: read-only smart HTTP that adds our own credentials; no machine ever holds a token of GitHub's.
 
 A lease reaches its own repository and the repository of its scripts, nothing else.
 """
@@ -51,9 +51,8 @@ async def proxy(request: web.Request) -> web.StreamResponse:
             named[scripts.scripts.repository] = (await tx.scalars(found)).one_or_none()
     if full_name not in named:
         return fail(403, "this lease has no business there")
-    headers = {
-        k: v for k in ("Content-Type", "Content-Encoding", "Accept", "Git-Protocol") if (v := request.headers.get(k))
-    }
+    # a body that came compressed has been opened on its way in
+    headers = {k: v for k in ("Content-Type", "Accept", "Git-Protocol") if (v := request.headers.get(k))}
     known = named[full_name]
     if known is not None:
         token = await services.api.installation_token(known.installation_id)

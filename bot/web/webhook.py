@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from aiohttp import web
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from bot.github.events import BadDelivery, Signed, happened, open_delivery
 from bot.services import Services
+from bot.store.database import insert_into
 from bot.store.tables import Delivery
 from bot.web.keys import SERVICES, WAKE
 
@@ -45,10 +44,8 @@ class Mailbox:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(maxsize=10_000)
-        dialect = services.database.engine.dialect.name
-        insert = sqlite_insert if dialect == "sqlite" else postgres_insert
         # unique by delivery and by what happened: whoever reports it a second time reports nothing new
-        self._insert = insert(Delivery).on_conflict_do_nothing()
+        self._insert = insert_into(services.database, Delivery).on_conflict_do_nothing()
 
     async def store(self, signed: Signed) -> None:
         """Returns when the delivery is committed. Raises what the database raised."""

@@ -3,6 +3,7 @@ exactly one visible answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlalchemy import Executable, insert
 
@@ -41,7 +42,7 @@ class Facts:
     head_sha: str
     compared: Compared
     allowed: frozenset[str]
-    config: RepoConfig | None | tuple[ConfigFault, ...]
+    config: RepoConfig | tuple[ConfigFault, ...] | None
 
     @property
     def moved(self) -> bool:
@@ -228,7 +229,7 @@ class Conversation:
             await tx.execute(insert(Head).values(sha=seen.head_sha, received_at=self.received_at, **about))
             return seen.head_sha
 
-    async def _config(self, where: Where, sha: str) -> RepoConfig | None | tuple[ConfigFault, ...]:
+    async def _config(self, where: Where, sha: str) -> RepoConfig | tuple[ConfigFault, ...] | None:
         text = await self.services.api.file(where, CONFIG_PATH, sha)
         return None if text is None else load(text, hardware=self.services.settings.hardware)
 
@@ -320,7 +321,12 @@ class Conversation:
         return writes
 
     def _message(self, key: str, kind: str, number: int, wanted: dict[str, object]) -> Executable:
-        place = {"kind": kind, "repository_id": self.event.repository_id, "number": number, "request_id": None}
+        place: dict[str, Any] = {
+            "kind": kind,
+            "repository_id": self.event.repository_id,
+            "number": number,
+            "request_id": None,
+        }
         return show(self.services.database, key, wanted, now=self.services.clock(), **place)
 
 

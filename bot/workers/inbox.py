@@ -10,7 +10,6 @@ from sqlalchemy import Executable, select, update
 from bot.core.nouns import ConfigFault
 from bot.core.reasons import reason
 from bot.core.repo_config import CONFIG_PATH, load
-from bot.github.client import Where
 from bot.github.events import (
     CheckAsked,
     Commented,
@@ -131,7 +130,12 @@ class Inbox(Worker[Delivery]):
                 "annotations": [msgspec.to_builtins(annotation) for annotation in check.annotations],
             },
         }
-        place = {"kind": "check", "repository_id": event.repository_id, "number": event.number, "request_id": None}
+        place: dict[str, Any] = {
+            "kind": "check",
+            "repository_id": event.repository_id,
+            "number": event.number,
+            "request_id": None,
+        }
         return [show(self.services.database, key, wanted, now=self.services.clock(), **place)]
 
     async def _check_asked(self, row: Delivery, event: CheckAsked) -> list[Executable]:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from bot.workers.base import Worker
 
@@ -24,14 +25,14 @@ class Loop:
         self._nudges += 1
         self._nudge.set()
 
-    async def run(self, workers: Sequence[Worker], at_once: int = 4) -> None:
+    async def run(self, workers: Sequence[Worker[Any]], at_once: int = 4) -> None:
         """Drive the workers until cancelled. A step that is under way when that happens is taken over by its claim."""
         async with asyncio.TaskGroup() as group:
             for worker in workers:
                 for _ in range(at_once if worker.noun in ("message", "machine", "delivery") else 2):
                     group.create_task(self._drive(worker))
 
-    async def _drive(self, worker: Worker) -> None:
+    async def _drive(self, worker: Worker[Any]) -> None:
         pause_s = 1.0
         while True:
             seen = self._nudges

@@ -5,18 +5,18 @@ from typing import Any
 
 from sqlalchemy import Executable, insert, update
 
-from bot.core.nouns import Call, Plan, Refusal, Report
 from bot.core.calls import plan_of
+from bot.core.nouns import Call, Plan, Refusal, Report
 from bot.core.reasons import reason
 from bot.report.check import render_check
 from bot.report.comment import render_comment, short_notice
 from bot.store.codec import dump, load
 from bot.store.messages import show
+from bot.store.reports import build, rows_of
 from bot.store.rows import Change
 from bot.store.tables import Lease, Request, Run
 from bot.workers.base import Worker
 from bot.workers.outbox import marker
-from bot.store.reports import build, rows_of
 
 LOOK_S = 60.0
 # people watch progress; GitHub counts edits

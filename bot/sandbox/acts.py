@@ -1,0 +1,296 @@
+"""What people and Apps do on a pull request, by the rules that GitHub sets, and what Apps are told of it."""
+
+from typing import Any
+
+from bot.sandbox import bare
+from bot.sandbox.hooks import Happening, Hooks
+from bot.sandbox.shapes import Shapes
+from bot.sandbox.state import (
+    Account,
+    App,
+    CheckRun,
+    Comment,
+    Problem,
+    Pull,
+    Reaction,
+    Repository,
+    Review,
+    State,
+    invalid,
+    pull_of,
+)
+
+LONGEST_COMMENT = 65_536
+REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
+REVIEWS = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}
+
+
+class Acts:
+    """Every method changes the state and tells the Apps. Raises Problem where GitHub would refuse."""
+
+    def __init__(self, state: State, shapes: Shapes, hooks: Hooks) -> None:
+        self.state = state
+        self.shapes = shapes
+        self.hooks = hooks
+
+    # ---- comments ---------------------------------------------------------------------------------------------------
+
+    def comment(self, repository: Repository, number: int, who: Account, body: str, app: App | None = None) -> Comment:
+        """A new comment in the conversation."""
+        pull = pull_of(repository, number)
+        _text(body)
+        if pull.locked and not repository.allows(who, "write"):
+            raise Problem(403, "Unable to create comment because issue is locked.")
+        now = self.state.clock()
+        comment = Comment(id=self.state.new_id(), author=who, body=body, created_at=now, updated_at=now, app=app)
+        pull.comments.append(comment)
+        pull.updated_at = now
+        self._tell_comment("created", repository, pull, comment, who)
+        return comment
+
+    def edit(self, repository: Repository, pull: Pull, comment: Comment, who: Account, body: str) -> None:
+        """Another text for a comment; its author and people with write right may."""
+        _text(body)
+        if comment.author is not who and not repository.allows(who, "write"):
+            raise Problem(403, "Must have admin rights to Repository.")
+        before, comment.body = comment.body, body
+        comment.updated_at = self.state.clock()
+        self._tell_comment("edited", repository, pull, comment, who, changes={"body": {"from": before}})
+
+    def delete(self, repository: Repository, pull: Pull, comment: Comment, who: Account) -> None:
+        """Take a comment away."""
+        if comment.author is not who and not repository.allows(who, "write"):
+            raise Problem(403, "Must have admin rights to Repository.")
+        pull.comments.remove(comment)
+        self._tell_comment("deleted", repository, pull, comment, who)
+
+    def react(self, comment: Comment, who: Account, content: str) -> tuple[Reaction, bool]:
+        """The sign, and whether it is new: a second one of the same kind changes nothing."""
+        if content not in REACTIONS:
+            raise invalid("Reaction", "content", "is not a reaction")
+        for reaction in comment.reactions:
+            if reaction.author is who and reaction.content == content:
+                return reaction, False
+        made = Reaction(id=self.state.new_id(), author=who, content=content, created_at=self.state.clock())
+        comment.reactions.append(made)
+        return made, True
+
+    def _tell_comment(
+        self, action: str, repository: Repository, pull: Pull, comment: Comment, who: Account, **more: Any
+    ) -> None:
+        fields = {
+            "action": action,
+            "issue": self.shapes.issue(repository, pull),
+            "comment": self.shapes.comment(repository, pull, comment),
+            **more,
+        }
+        self._tell("issue_comment", fields, repository, who)
+
+    # ---- pull requests ----------------------------------------------------------------------------------------------
+
+    async def open_pull(
+        self,
+        repository: Repository,
+        who: Account,
+        title: str,
+        body: str,
+        *,
+        head: tuple[Repository, str],
+        base: str = "",
+    ) -> Pull:
+        """A pull request from a branch of this repository or of a fork."""
+        source, branch = head
+        base_ref = base or repository.default_branch
+        head_sha = await bare.resolve(source.folder, f"heads/{branch}")
+        now = self.state.clock()
+        pull = Pull(
+            id=self.state.new_id(),
+            number=max(repository.pulls, default=0) + 1,
+            author=who,
+            title=title,
+            body=body,
+            base_ref=base_ref,
+            base_sha=await bare.resolve(repository.folder, f"heads/{base_ref}"),
+            head_repository=source,
+            head_ref=branch,
+            head_sha=head_sha,
+            created_at=now,
+            updated_at=now,
+        )
+        await self._bring_head(repository, pull)
+        repository.pulls[pull.number] = pull
+        await self._tell_pull("opened", repository, pull, who)
+        return pull
+
+    async def look_at_branches(self, source: Repository, who: Account) -> None:
+        """After a push: every open pull request whose branch moved shows the new head."""
+        for repository in list(self.state.repositories.values()):
+            for pull in repository.pulls.values():
+                if not pull.open or pull.head_repository is not source:
+                    continue
+                tip = await bare.resolve(source.folder, f"heads/{pull.head_ref}")
+                if tip == pull.head_sha:
+                    continue
+                before, pull.head_sha = pull.head_sha, tip
+                pull.updated_at = self.state.clock()
+                pull.happenings.append((pull.updated_at, f"{who.login} pushed {tip[:10]}"))
+                await self._bring_head(repository, pull)
+                await self._tell_pull("synchronize", repository, pull, who, before=before, after=tip)
+
+    async def close(self, repository: Repository, number: int, who: Account, *, merge: bool = False) -> None:
+        """Close a pull request, merged or not. A merge moves the base branch to a merge commit."""
+        pull = pull_of(repository, number)
+        if merge:
+            base = await bare.resolve(repository.folder, f"heads/{pull.base_ref}")
+            await self._merge(repository, pull, base)
+        pull.closed_at = pull.updated_at = self.state.clock()
+        pull.merged = merge
+        pull.happenings.append((pull.closed_at, f"{who.login} {'merged' if merge else 'closed'} this"))
+        await self._tell_pull("closed", repository, pull, who)
+
+    async def reopen(self, repository: Repository, number: int, who: Account) -> None:
+        """Open a closed pull request again."""
+        pull = pull_of(repository, number)
+        if pull.open or pull.merged:
+            raise invalid("PullRequest", "state", "cannot be reopened")
+        pull.closed_at, pull.updated_at = None, self.state.clock()
+        pull.happenings.append((pull.updated_at, f"{who.login} reopened this"))
+        await self._tell_pull("reopened", repository, pull, who)
+
+    async def _merge(self, repository: Repository, pull: Pull, base: str) -> None:
+        merged = await bare.git(repository.folder, "merge-tree", "--write-tree", base, pull.head_sha)
+        identity = ("-c", "user.name=local", "-c", "user.email=local@localhost")
+        message = f"Merge pull request #{pull.number} from {pull.head_ref}"
+        parents = ("-p", base, "-p", pull.head_sha)
+        tree = merged.decode().split()[0]
+        made = await bare.git(repository.folder, *identity, "commit-tree", tree, *parents, "-m", message)
+        await bare.git(repository.folder, "update-ref", f"refs/heads/{pull.base_ref}", made.decode().strip())
+
+    async def _bring_head(self, repository: Repository, pull: Pull) -> None:
+        """The head under `refs/pull/N/head`, fetched from the fork where it comes from one."""
+        ref = f"refs/pull/{pull.number}/head"
+        source = pull.head_repository
+        if source is not None and source is not repository:
+            await bare.git(
+                repository.folder, "fetch", "--quiet", str(source.folder), f"+refs/heads/{pull.head_ref}:{ref}"
+            )
+        else:
+            await bare.git(repository.folder, "update-ref", ref, pull.head_sha)
+
+    async def files(self, repository: Repository, pull: Pull) -> list[bare.Changed]:
+        """What the pull request changes, from where it left its base."""
+        base = await bare.merge_base(repository.folder, pull.base_sha, pull.head_sha) or pull.base_sha
+        return await bare.changed(repository.folder, base, pull.head_sha)
+
+    async def _tell_pull(self, action: str, repository: Repository, pull: Pull, who: Account, **more: Any) -> None:
+        files = await self.files(repository, pull)
+        commits = len(await bare.commits_between(repository.folder, pull.base_sha, pull.head_sha))
+        whole = self.shapes.whole_pull(repository, pull, files, commits)
+        fields = {"action": action, "number": pull.number, "pull_request": whole, **more}
+        self._tell("pull_request", fields, repository, who)
+
+    # ---- reviews ----------------------------------------------------------------------------------------------------
+
+    def review(
+        self, repository: Repository, number: int, who: Account, event: str, body: str, commit: str = ""
+    ) -> Review:
+        """A submitted review of a commit, the head by default."""
+        pull = pull_of(repository, number)
+        if event not in REVIEWS:
+            raise invalid("PullRequestReview", "event", "is not APPROVE, REQUEST_CHANGES or COMMENT")
+        if event == "APPROVE" and pull.author is who:
+            raise Problem(422, "Can not approve your own pull request")
+        if event != "APPROVE" and not body.strip():
+            raise invalid("PullRequestReview", "body", "is missing")
+        now = self.state.clock()
+        review = Review(
+            id=self.state.new_id(),
+            author=who,
+            state=REVIEWS[event],
+            body=body,
+            commit=commit or pull.head_sha,
+            submitted_at=now,
+            updated_at=now,
+        )
+        pull.reviews.append(review)
+        self._tell_review("submitted", repository, pull, review, who)
+        return review
+
+    def dismiss(self, repository: Repository, number: int, review_id: int, who: Account, message: str = "") -> Review:
+        """Take a review's weight away; the message stands in the conversation."""
+        pull = pull_of(repository, number)
+        for review in pull.reviews:
+            if review.id == review_id:
+                review.state, review.updated_at = "DISMISSED", self.state.clock()
+                told = f"{who.login} dismissed the review of {review.author.login}"
+                pull.happenings.append((review.updated_at, f"{told}: {message}" if message else told))
+                self._tell_review("dismissed", repository, pull, review, who)
+                return review
+        raise Problem(404, "Not Found")
+
+    def _tell_review(self, action: str, repository: Repository, pull: Pull, review: Review, who: Account) -> None:
+        # webhooks write the state in small letters, and add when it was last changed
+        shape = self.shapes.review(repository, pull, review) | {"state": review.state.lower()}
+        fields = {"action": action, "review": shape, "pull_request": self.shapes.pull(repository, pull)}
+        self._tell("pull_request_review", fields, repository, who)
+
+    # ---- check runs -------------------------------------------------------------------------------------------------
+
+    def check(self, repository: Repository, app: App, head_sha: str, fields: dict[str, Any]) -> CheckRun:
+        """A new check run of an App."""
+        suites = [check.suite_id for check in repository.checks if check.app is app and check.head_sha == head_sha]
+        suite = suites[0] if suites else self.state.new_id()
+        check = CheckRun(id=self.state.new_id(), suite_id=suite, app=app, head_sha=head_sha, fields={})
+        self.update_check(repository, check, fields, told="created")
+        repository.checks.append(check)
+        return check
+
+    def update_check(self, repository: Repository, check: CheckRun, fields: dict[str, Any], told: str = "") -> None:
+        """What the App says now; annotations add up, the rest replaces what it said before."""
+        if fields.get("status") == "completed" and not fields.get("conclusion"):
+            raise invalid("CheckRun", "conclusion", "is missing, though the status is completed")
+        output = dict(fields.get("output") or {})
+        if output and not (output.get("summary") and (output.get("title") or check.fields.get("output"))):
+            raise invalid("CheckRun", "output", "needs a title and a summary")
+        check.annotations += output.pop("annotations", None) or []
+        if fields.get("conclusion"):
+            fields = {**fields, "status": "completed"}
+        elif fields.get("status") in ("queued", "in_progress"):
+            fields = {**fields, "conclusion": None, "completed_at": None}
+        before = check.fields.get("status")
+        check.fields = {"status": "queued", **check.fields, **fields} | ({"output": output} if output else {})
+        if told or (check.fields["status"] == "completed" and before != "completed"):
+            self._tell_check(told or "completed", repository, check, check.app.bot)
+
+    def rerequest(self, repository: Repository, check: CheckRun, who: Account) -> None:
+        """Somebody pressed "re-run" beside a check run."""
+        self._may_press(repository, who)
+        self._tell_check("rerequested", repository, check, who)
+
+    def press(self, repository: Repository, check: CheckRun, who: Account, identifier: str) -> None:
+        """Somebody pressed one of the App's own buttons."""
+        self._may_press(repository, who)
+        if identifier not in [action["identifier"] for action in check.fields.get("actions") or ()]:
+            raise Problem(404, "Not Found")
+        more = {"requested_action": {"identifier": identifier}}
+        self._tell_check("requested_action", repository, check, who, **more)
+
+    def _may_press(self, repository: Repository, who: Account) -> None:
+        if not repository.allows(who, "write"):
+            raise Problem(403, "Must have write rights to Repository.")
+
+    def _tell_check(self, action: str, repository: Repository, check: CheckRun, who: Account, **more: Any) -> None:
+        fields = {"action": action, "check_run": self.shapes.check(repository, check), **more}
+        self._tell("check_run", fields, repository, who, only=check.app)
+
+    def _tell(
+        self, event: str, fields: dict[str, Any], repository: Repository, who: Account, only: App | None = None
+    ) -> None:
+        self.hooks.tell(Happening(event=event, fields=fields, repository=repository, sender=who, only=only))
+
+
+def _text(body: str) -> None:
+    if not body.strip():
+        raise invalid("IssueComment", "body", "is missing")
+    if len(body) > LONGEST_COMMENT:
+        raise invalid("IssueComment", "body", f"is too long (maximum is {LONGEST_COMMENT} characters)")

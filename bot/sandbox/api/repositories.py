@@ -1,0 +1,115 @@
+"""A repository: its rights, commits, files, comparisons and releases."""
+
+from aiohttp import web
+
+from bot.sandbox import bare
+from bot.sandbox.api.base import Call, Routes
+from bot.sandbox.state import not_found
+
+ROUTES = Routes()
+# how GitHub's five roles look to those who know only the older four
+_OLDER = {"triage": "read", "maintain": "write"}
+
+
+@ROUTES.below("GET", "", "metadata:read")
+async def show_repository(call: Call) -> web.StreamResponse:
+    """The repository itself."""
+    return web.json_response(call.hub.shapes.repository(call.repository))
+
+
+@ROUTES.below("GET", "/installation")
+async def show_installation(call: Call) -> web.StreamResponse:
+    """The installation that reaches this repository."""
+    for installation in call.hub.state.installations_of(call.repository):
+        return web.json_response(call.hub.shapes.installation(installation))
+    raise not_found()
+
+
+@ROUTES.below("GET", "/collaborators/{login}/permission", "metadata:read")
+async def show_permission(call: Call) -> web.StreamResponse:
+    """The right of an account on this repository."""
+    account = call.hub.state.account(call.request.match_info["login"])
+    role = call.repository.right(account)
+    plain = _OLDER.get(role, role)
+    levels = ("read", "triage", "write", "maintain", "admin")
+    names = {"read": "pull", "write": "push"}
+    flags = {names.get(level, level): call.repository.allows(account, level) for level in levels}
+    user = call.hub.shapes.user(account) | {"permissions": flags, "role_name": role}
+    return web.json_response({"permission": plain, "role_name": role, "user": user})
+
+
+@ROUTES.below("GET", "/commits/{sha}/pulls", "pull_requests:read")
+async def list_pulls_of_commit(call: Call) -> web.StreamResponse:
+    """Pull requests that hold the commit."""
+    sha = await bare.resolve(call.repository.folder, call.request.match_info["sha"])
+    found = []
+    for pull in call.repository.pulls.values():
+        held = await bare.commits_between(call.repository.folder, pull.base_sha, pull.head_sha)
+        if sha in held:
+            found.append(pull)
+    return call.page(found, lambda pull: call.hub.shapes.pull(call.repository, pull))
+
+
+@ROUTES.below("GET", "/commits/{ref:.+}", "contents:read")
+async def show_commit(call: Call) -> web.StreamResponse:
+    """One commit, with the files that it changed."""
+    folder = call.repository.folder
+    commit = await bare.commit(folder, await bare.resolve(folder, call.request.match_info["ref"]))
+    files = await bare.changed(folder, commit.parents[0], commit.sha) if commit.parents else []
+    added, removed = sum(file.additions for file in files), sum(file.deletions for file in files)
+    shape = call.hub.shapes.commit(call.repository, commit) | {
+        "stats": {"additions": added, "deletions": removed, "total": added + removed},
+        "files": [call.hub.shapes.changed(call.repository, file, commit.sha) for file in files],
+    }
+    return web.json_response(shape)
+
+
+@ROUTES.below("GET", "/compare/{basehead:.+}", "contents:read")
+async def compare(call: Call) -> web.StreamResponse:
+    """Two commits: where they parted, what the second has more."""
+    first, dots, second = call.request.match_info["basehead"].partition("...")
+    folder, repository, shapes = call.repository.folder, call.repository, call.hub.shapes
+    if not dots:
+        raise not_found()
+    base, head = await bare.resolve(folder, first), await bare.resolve(folder, second)
+    parted = await bare.merge_base(folder, base, head)
+    if parted is None:
+        raise not_found()
+    ahead, behind = await bare.commits_between(folder, base, head), await bare.commits_between(folder, head, base)
+    status = {(True, True): "diverged", (True, False): "ahead", (False, True): "behind", (False, False): "identical"}
+    web_url = f"{call.hub.state.origin}/{repository.full_name}/compare/{base}...{head}"
+    files = await bare.changed(folder, parted, head)
+    shape = {
+        "url": f"{shapes.api}/repos/{repository.full_name}/compare/{base}...{head}",
+        "html_url": web_url,
+        "permalink_url": web_url,
+        "diff_url": f"{web_url}.diff",
+        "patch_url": f"{web_url}.patch",
+        "base_commit": shapes.commit(repository, await bare.commit(folder, base)),
+        "merge_base_commit": shapes.commit(repository, await bare.commit(folder, parted)),
+        "status": status[bool(ahead), bool(behind)],
+        "ahead_by": len(ahead),
+        "behind_by": len(behind),
+        "total_commits": len(ahead),
+        "commits": [shapes.commit(repository, await bare.commit(folder, sha)) for sha in ahead[:250]],
+        "files": [shapes.changed(repository, file, head) for file in files[:300]],
+    }
+    return web.json_response(shape)
+
+
+@ROUTES.below("GET", "/contents/{path:.+}", "contents:read")
+async def show_content(call: Call) -> web.StreamResponse:
+    """A file at a ref, the default branch without one."""
+    path = call.request.match_info["path"]
+    ref = call.request.query.get("ref") or call.repository.default_branch
+    commit = await bare.resolve(call.repository.folder, ref)
+    blob = await bare.blob(call.repository.folder, commit, path)
+    return web.json_response(call.hub.shapes.content(call.repository, path, ref, blob))
+
+
+@ROUTES.below("GET", "/releases/latest", "contents:read")
+async def show_latest_release(call: Call) -> web.StreamResponse:
+    """The newest release."""
+    if not call.repository.releases:
+        raise not_found()
+    return web.json_response(call.hub.shapes.release(call.repository, call.repository.releases[-1]))
