@@ -12,19 +12,19 @@ from bot.app import Bot, open_bot
 from bot.cli.checkout import Checkout, Commits, NotPossible
 from bot.cli.local import local_settings
 from bot.commands import specs
+from bot.core.calls import plan_of
 from bot.core.grammar import parse
 from bot.core.markdown import Line
-from bot.core.nouns import Call, Command, Person, PullRequest, Refusal, Report, RepoConfig
-from bot.core.calls import plan_of
+from bot.core.nouns import Call, Command, Person, PullRequest, Refusal, RepoConfig, Report
 from bot.core.repo_config import CONFIG_PATH, load
 from bot.core.targets import resolve_targets
 from bot.report.data import request_data
 from bot.report.terminal import render_terminal
 from bot.services import random_id
 from bot.store import codec
+from bot.store.reports import build, rows_of
 from bot.store.requests import new_request
 from bot.store.tables import Request
-from bot.store.reports import build, rows_of
 
 HELP = "compare this checkout with its base on this machine"
 EXAMPLES = (
@@ -92,7 +92,9 @@ def _call(checkout: Checkout, commits: Commits, words: list[str]) -> Call:
     settings = local_settings(checkout.git_folder / "benchbot")
     config = load(text, hardware=settings.hardware)
     if not isinstance(config, RepoConfig):
-        raise WrongCall("\n  ".join(f"{CONFIG_PATH}:{f.line}:{f.column}: {f.sentence} {f.hint}".rstrip() for f in config))
+        raise WrongCall(
+            "\n  ".join(f"{CONFIG_PATH}:{f.line}:{f.column}: {f.sentence} {f.hint}".rstrip() for f in config)
+        )
     # wherever the benchmark usually runs, here it runs here
     here = {name: replace(benchmark, hardware=("local",)) for name, benchmark in config.benchmarks.items()}
     config = replace(config, benchmarks=here)
@@ -116,9 +118,7 @@ def _said(refusal: object) -> str:
     return f"{refusal.sentence} {refusal.hint}".strip() if isinstance(refusal, Refusal) else ""
 
 
-def _as_call(
-    checkout: Checkout, commits: Commits, command: Command, config: RepoConfig, resolved: object
-) -> Call:
+def _as_call(checkout: Checkout, commits: Commits, command: Command, config: RepoConfig, resolved: object) -> Call:
     me = Person(id=0, login="you", permission="admin")
     return Call(
         command=command,
@@ -147,9 +147,7 @@ async def _run(checkout: Checkout, call: Call) -> Report:
     async with open_bot(settings) as bot, bot.serving():
         request_id = random_id()
         async with bot.services.database.write() as tx:
-            await tx.execute(
-                new_request(bot.services.database, request_id, request_id, "local", call, time.time())
-            )
+            await tx.execute(new_request(bot.services.database, request_id, request_id, "local", call, time.time()))
         async with bot.working():
             return await _watch(bot, request_id)
 

@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from bot.sandbox import bare
-from bot.sandbox.api.base import Call, Routes
+from bot.sandbox.api.base import APP_ITSELF, Call, Routes
 from bot.sandbox.state import not_found
 
 ROUTES = Routes()
@@ -17,7 +17,7 @@ async def show_repository(call: Call) -> web.StreamResponse:
     return web.json_response(call.hub.shapes.repository(call.repository))
 
 
-@ROUTES.below("GET", "/installation")
+@ROUTES.below("GET", "/installation", APP_ITSELF)
 async def show_installation(call: Call) -> web.StreamResponse:
     """The installation that reaches this repository."""
     for installation in call.hub.state.installations_of(call.repository):
