@@ -69,7 +69,10 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """A named entry of `.github/benchmark.yml`, defaults filled in. `line` is where it stands in the file."""
+    """A named entry of `.github/benchmark.yml`, defaults filled in. `line` is where it stands in the file.
+
+    `notes` are Markdown sentences on what the file does not say and is taken for granted, one per metric.
+    """
 
     name: str
     run: str
@@ -83,6 +86,7 @@ class Benchmark:
     scenarios: tuple[Variant, ...] = (Variant(name="default"),)
     inits: tuple[Variant, ...] = (Variant(name="default"),)
     metrics: tuple[Metric, ...] = ()
+    notes: tuple[str, ...] = ()
     line: int | None = None
 
 

@@ -22,12 +22,16 @@ from bot.sandbox.state import RIGHTS, Account, App, Installation, Pull, Reposito
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What an App asks for when it is registered. `events` are the webhooks that it hears."""
+    """What an App asks for when it is registered. `events` are the webhooks that it hears.
+
+    Without a `private_key` (PEM) a new one is made.
+    """
 
     name: str
     permissions: Mapping[str, str]
     events: tuple[str, ...]
     webhook_url: str = ""
+    private_key: str = ""
 
 
 class Sandbox:
@@ -94,7 +98,7 @@ class Sandbox:
 
     def add_app(self, owner: str, registration: Registration) -> App:
         """Register an App with a key pair and a secret of its own."""
-        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        key = _key(registration.private_key)
         slug = "-".join(registration.name.lower().split())
         private = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
@@ -177,6 +181,15 @@ class Sandbox:
     async def delivered(self) -> None:
         """Returns when no webhook waits."""
         await self.hooks.delivered()
+
+
+def _key(pem: str) -> rsa.RSAPrivateKey:
+    if not pem:
+        return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    key = serialization.load_pem_private_key(pem.encode(), password=None)
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise ValueError("an App signs with an RSA key")
+    return key
 
 
 async def commit_files(folder: Path, parent: str, files: Mapping[str, bytes], *, author: str) -> str:

@@ -53,6 +53,8 @@ def build(rows: Rows, base_url: str) -> Report:
     verdict = None
     why = load(Reason, request.reason) if request.reason else None
     state = STATES[request.state]
+    if state == "running" and all(lease.state == "queued" for lease in rows.leases):
+        state = "queued"
     if request.state in ("reporting", "done"):
         if cancelled or (request.want == "cancel" and not rows.leases):
             state = "cancelled"

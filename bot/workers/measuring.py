@@ -77,11 +77,14 @@ def _notes(read: _Read) -> list[str]:
 def _compare(metric: Metric, reads: tuple[_Read, ...], planned: PlannedLease) -> tuple[Comparison, list[str]]:
     samples: dict[str, list[Sample]] = {"head": [], "base": []}
     failed = {"head": 0, "base": 0}
+    missing = {"head": 0, "base": 0}
     notes = []
     for read in reads:
         found = read.measure(metric)
         if found is None or found.value is None:
-            failed[read.run.side] += 1
+            # what a run that ended well did not write is missing; NaN is a failure of the training
+            lost = missing if found is not None and found.reason != "diverged" else failed
+            lost[read.run.side] += 1
             if found is not None:
                 notes.append(f"{metric.name}: {read.run.side}, seed {read.run.seed}: {found.sentence}")
             continue
@@ -102,5 +105,7 @@ def _compare(metric: Metric, reads: tuple[_Read, ...], planned: PlannedLease) ->
         paired=all(run.pair is not None for run in planned.runs) and metric.per == "machine",
         failed_head=failed["head"],
         failed_base=failed["base"],
+        missing_head=missing["head"],
+        missing_base=missing["base"],
     )
     return judge(evidence), notes

@@ -79,7 +79,9 @@ class Requests(Worker[Request]):
             leases = (await rows_of(tx, row)).leases
         if all(lease.state in ("done", "failed", "cancelled") for lease in leases):
             return Change(state="reporting", due_at=now, writes=tuple(writes))
-        writes += await self._show(report, row, due_at=now + PROGRESS_S)
+        # that it has begun is shown at once, how far it has come every now and then
+        begun = not row.report or load(Report, row.report).state != report.state
+        writes += await self._show(report, row, due_at=now if begun else now + PROGRESS_S)
         return Change(state="running", due_at=now + LOOK_S, values={"report": dump(report)}, writes=tuple(writes))
 
     async def _conclude(self, row: Request) -> Change:

@@ -71,7 +71,8 @@ class ScriptedAgent:
         about = {"reason": training.reason, "sentence": training.sentence, "imported": f"digits at {commit}"}
         await self.post("event", {**ended, **about, "log_tail": training.log[-500:]})
         manifest = [
-            {"path": path, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()} for path, data in files.items()
+            {"path": path, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            for path, data in files.items()
         ]
         answer = await self.post(f"runs/{run['id']}/manifest", {"files": manifest})
         assert answer["wanted"] == [], "what was sent has arrived"

@@ -9,7 +9,7 @@ from runners.spec import MachineOrder, Offer, Sighting
 
 @dataclass(slots=True)
 class Cloud:
-    """Machines by name. `fail_create` are errors that the next creates answer; `late` creates answer after the effect."""
+    """Machines by name. `fail_create` are errors that the next creates answer."""
 
     clock: Callable[[], float]
     machines: dict[str, MachineOrder] = field(default_factory=dict)

@@ -1,13 +1,17 @@
 """A world for stories: the local GitHub, the bot with its real web and workers, a cloud in memory, a clock of its own.
 
-A story drives everything by hand. The same story is told again with the process killed after each outside call.
+A story drives everything by hand, and reads every answer of the bot. The same story is told again with the process
+killed after each outside call (`tests.harness.story`).
 """
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+import re
+import shutil
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +22,25 @@ from bot.app import workers
 from bot.artifacts.local import LocalStore
 from bot.github.auth import AppKey
 from bot.github.client import GitHub
+from bot.sandbox.state import Comment, Pull, Repository
+from bot.sandbox.world import Sandbox
 from bot.services import Services
 from bot.settings import Settings
+from bot.store.codec import load
 from bot.store.database import Database
-from bot.store.migrate import migrate
 from bot.store.rows import CLAIM_S
-from bot.store.tables import Base, Controlled, Delivery, Lease, Machine, Message, Request
+from bot.store.tables import Controlled, Delivery, Incident, Lease, Machine, Message, Request
 from bot.web import application
 from bot.workers import reaper
+from bot.workers.catchup import redeliver_missed
 from runners.backends.base import BackendSettings
 from tests.harness.agent import Gone, Script, ScriptedAgent, Training
 from tests.harness.cloud import Cloud, FakeBackend
+from tests.harness.land import FULL_NAME, Land
 
 START = 1_790_000_000.0
 CONTROLLED: tuple[type[Controlled], ...] = (Delivery, Request, Lease, Machine, Message)
+BOT = "benchbot[bot]"
 
 
 class Killed(BaseException):
@@ -83,24 +92,112 @@ class _Guarded:
 
 
 class World:
-    """One repository with one open pull request, people with different rights, and the bot. See `open_world`."""
+    """One repository with one open pull request, people with different rights, and the bot. See `open_world`.
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    maya maintains, ada wrote the pull request and may write, tom may triage, sam is a stranger.
+    """
+
+    services: Services
+    session: ClientSession
+    sandbox: Sandbox
+    repository: Repository
+    pull: Pull
+    land: Land
+
+    def __init__(self, folder: Path, seed: int, kill_after: int | None = None) -> None:
         self.folder = folder
         self.clock = Clock()
         self.random = random.Random(seed)
-        self.killer = Killer()
+        self.killer = Killer(kill_after)
         self.cloud = Cloud(self.clock)
-        self.script: Script = lambda commit, seed: Training()
+        self.script: Script = lambda commit, seed: Training(
+            values={"validation/accuracy": 90.0 + seed / 100, "train/seconds_per_step": 0.1 + seed / 10_000}
+        )
         self.hold_agents = False
         self.restarts = 0
         self.told: list[str] = []
+        self.port = _free_port()
+        self._read: set[int] = set()
+        self._runner: web.AppRunner | None = None
+        self._database: Database | None = None
+
+    # ---- what people do ---------------------------------------------------------------------------------------------
+
+    async def comment(self, who: str, body: str, pull: Pull | None = None) -> Comment:
+        """Somebody comments; nothing has happened yet."""
+        self.told.append(f"{who}: {body}")
+        self.clock.now += 1
+        number = (pull or self.pull).number
+        return self.sandbox.acts.comment(self.repository, number, self.sandbox.add_account(who), body)
+
+    async def says(self, who: str, body: str, pull: Pull | None = None) -> Comment:
+        """Somebody comments, and everything happens that follows from it."""
+        said = await self.comment(who, body, pull)
+        await self.settle()
+        return said
+
+    async def edits(self, who: str, comment: Comment, body: str) -> None:
+        """Somebody edits a comment, and everything happens that follows."""
+        self.told.append(f"{who} edits: {body}")
+        self.clock.now += 1
+        self.sandbox.acts.edit(self.repository, self.pull, comment, self.sandbox.add_account(who), body)
+        await self.settle()
+
+    async def pushes(self, who: str, files: dict[str, bytes] | None = None) -> str:
+        """Somebody pushes a commit to the pull request; nothing else has happened yet. The new head."""
+        self.clock.now += 1
+        sha = await self.sandbox.push(
+            self.repository, who, self.pull.head_ref, files or {"train.py": f"# {self.clock.now}\n".encode()}
+        )
+        self.told.append(f"{who} pushes {sha[:10]}")
+        return sha
+
+    async def reviews(self, who: str, event: str, body: str = "") -> int:
+        """Somebody reviews the head (APPROVE, COMMENT ...), and everything happens that follows. The review's id."""
+        self.told.append(f"{who} reviews: {event} {body}".rstrip())
+        self.clock.now += 1
+        account = self.sandbox.add_account(who)
+        review = self.sandbox.acts.review(self.repository, self.pull.number, account, event, body)
+        await self.settle()
+        return review.id
+
+    # ---- what people see --------------------------------------------------------------------------------------------
+
+    def read(self, pull: Pull | None = None) -> list[str]:
+        """Comments of the bot that nobody has read yet, oldest first, without their hidden marks."""
+        new = [c for c in (pull or self.pull).comments if c.author.login == BOT and c.id not in self._read]
+        self._read |= {comment.id for comment in new}
+        bodies = ["\n".join(line for line in c.body.splitlines() if not line.startswith("<!--")) for c in new]
+        self.told += [f"benchbot: {body.strip()}" for body in bodies]
+        # a zero-width space keeps GitHub from making links; nobody sees it
+        return [body.strip().replace("\u200b", "") for body in bodies]
+
+    def signs(self, comment: Comment) -> set[str]:
+        """Reactions of the bot on a comment."""
+        return {reaction.content for reaction in comment.reactions if reaction.author.login == BOT}
+
+    def checks(self, pull: Pull | None = None) -> dict[str, tuple[str, str | None]]:
+        """Status and conclusion of each check run of the head, by name."""
+        head = (pull or self.pull).head_sha
+        return {
+            check.fields["name"]: (check.fields["status"], check.fields.get("conclusion"))
+            for check in self.repository.checks
+            if check.head_sha == head
+        }
+
+    async def requests(self) -> list[Request]:
+        """All requests, oldest first."""
+        async with self.services.database.read() as tx:
+            return list(await tx.scalars(select(Request).order_by(Request.created_at, Request.id)))
 
     # ---- driving ----------------------------------------------------------------------------------------------------
 
-    async def settle(self, *, until: float = 4 * 3600.0) -> None:
-        """Let everything happen that will happen by itself, at most `until` seconds from now."""
-        end = self.clock.now + until
+    async def settle(self, *, until: float | None = None) -> None:
+        """Let everything happen that will happen by itself, at most `until` seconds from now.
+
+        Without `until` it is half a minute while agents are held, else long enough for every deadline.
+        """
+        end = self.clock.now + (until or (30.0 if self.hold_agents else 8 * 3600.0))
         for _ in range(5_000):
             if await self._progress():
                 continue
@@ -109,6 +206,19 @@ class World:
                 return
             self.clock.now = max(self.clock.now, due) + 0.001
         raise AssertionError("the world does not come to rest")
+
+    async def work(self) -> None:
+        """Let everything happen that is due now; no time passes."""
+        for _ in range(5_000):
+            if not await self._progress():
+                return
+        raise AssertionError("the world does not come to rest")
+
+    async def agent(self) -> ScriptedAgent:
+        """The agent of the one machine that has none yet, to be driven by hand (with `hold_agents`)."""
+        (name,) = [name for name in self.cloud.machines if name not in self.cloud.driven]
+        self.cloud.driven.add(name)
+        return ScriptedAgent(self.session, self.cloud.machines[name], self.script)
 
     async def _progress(self) -> bool:
         """One round: webhooks arrive, workers tick in any order, agents work. False when nothing happened."""
@@ -123,6 +233,14 @@ class World:
             return True
         return moved or await self._agents()
 
+    async def _deliver(self) -> bool:
+        """Send one of the webhooks that wait, whichever."""
+        if not self.sandbox.hooks.waiting:
+            return False
+        delivery = self.random.choice(self.sandbox.hooks.waiting)
+        await self.sandbox.hooks.send(self.session, delivery)
+        return True
+
     async def _restart(self) -> None:
         """A new process on the same rows; the claims of the dead one run out first."""
         self.killer.after = None
@@ -130,6 +248,11 @@ class World:
         self.clock.now += CLAIM_S + 1
         await self.close_bot()
         await self.open_bot()
+        await self.catch_up()
+
+    async def catch_up(self) -> int:
+        """Ask GitHub for deliveries that were missed, as the bot does when it starts."""
+        return await redeliver_missed(self.services)
 
     async def _agents(self) -> bool:
         moved = False
@@ -138,10 +261,8 @@ class World:
                 continue
             self.cloud.driven.add(name)
             moved = True
-            try:
+            with suppress(Gone):  # the lease ended under the agent
                 await ScriptedAgent(self.session, order, self.script).run()
-            except Gone:
-                pass  # the lease ended under the agent
         return moved
 
     async def _next_due(self) -> float | None:
@@ -151,3 +272,127 @@ class World:
                 found = await tx.scalars(select(table.due_at).where(table.due_at.is_not(None)))
                 dues += [due for due in found if due is not None]
         return min(dues, default=None)
+
+    # ---- opening and closing ----------------------------------------------------------------------------------------
+
+    async def open_bot(self) -> None:
+        """A process of the bot on the world's folder: web on its port, workers driven by hand."""
+        settings = self._settings()
+        self._database = Database(settings.database_url)
+        key = AppKey(settings.app_id, settings.private_key, settings.github_api_url)
+        FakeBackend.cloud = self.cloud
+        backend = FakeBackend(
+            BackendSettings(
+                deployment=settings.deployment, folder=self.folder / "machines", clock=self.clock, options={}
+            )
+        )
+        self.services = Services(
+            settings=settings,
+            database=self._database,
+            github=self.killer.guard(GitHub(self.session, key), "github"),
+            backends={"local": self.killer.guard(backend, "backend")},
+            artifacts=LocalStore(settings.data_folder / "artifacts"),
+            clock=self.clock,
+        )
+        self._runner = web.AppRunner(application.build(self.services), access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, settings.host, settings.port, reuse_address=True).start()
+
+    async def close_bot(self) -> None:
+        """The process ends; rows and files stay."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+        if self._database is not None:
+            await self._database.close()
+
+    def _settings(self) -> Settings:
+        address = f"http://127.0.0.1:{self.port}"
+        return Settings(
+            data_folder=self.folder / "bot",
+            database_url=f"sqlite+aiosqlite:///{self.folder}/bot/benchbot.sqlite",
+            base_url=address,
+            agent_url=address,
+            port=self.port,
+            app_id=self.land.app.id,
+            private_key=self.land.app.private_key,
+            webhook_secret=self.land.app.webhook_secret,
+            github_api_url=self.sandbox.api_url,
+            github_web_url=self.sandbox.url,
+        )
+
+    async def check_the_end(self) -> None:
+        """What must hold when a story ends, whatever it was about."""
+        self.killer.after = None
+        assert not self.cloud.machines, f"machines are left: {sorted(self.cloud.machines)}"
+        assert not await reaper.reap(self.services, {}), "the reaper found something"
+        async with self.services.database.read() as tx:
+            for table in CONTROLLED:
+                claimed = (await tx.scalars(select(table.id).where(table.claim.is_not(None)))).all()
+                assert not claimed, f"claimed {table.__tablename__}: {claimed}"
+            unsent = (await tx.scalars(select(Message.id).where(Message.state == "pending"))).all()
+            new = (await tx.scalars(select(Delivery.id).where(Delivery.state == "new"))).all()
+            bugs = (await tx.scalars(select(Incident.traceback))).all()
+        assert not unsent, f"messages are not sent: {unsent}"
+        assert not new, f"deliveries are not read: {new}"
+        assert not bugs, "\n".join(bugs)
+        for pull in self.repository.pulls.values():
+            unread = [c.body for c in pull.comments if c.author.login == BOT and c.id not in self._read]
+            assert not unread, f"nobody read: {unread}"
+
+    async def final_words(self) -> list[str]:
+        """What GitHub shows at the end, without what depends on ids, addresses and the time it took.
+
+        Short notices are left out: whether there is one depends on the time; that there is at most one is checked.
+        """
+        bodies = [c.body for pull in self.repository.pulls.values() for c in pull.comments if c.author.login == BOT]
+        notices = [_mark(body) for body in bodies if ":notice" in _mark(body)]
+        assert len(notices) == len(set(notices)), "the same notice was written twice"
+        words = [_timeless(body) for body in bodies if ":notice" not in _mark(body)]
+        words += [f"{name}: {state}" for name, state in sorted(self.checks().items())]
+        return sorted(words)
+
+
+def _mark(body: str) -> str:
+    found = re.search(r"<!-- (.*?) -->", body)
+    return found[1] if found else ""
+
+
+def _timeless(body: str) -> str:
+    body = re.sub(r"http://127\.0\.0\.1:\d+", "http://bot", body)
+    body = re.sub(r"\b[a-z2-7]{26}(-\d)?\b", "ID", body)
+    body = re.sub(r"<!-- benchbot:.*? -->\n?", "", body)
+    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC|\b\d+ (?:s|min|h)(?: \d+ (?:s|min))*\b", "TIME", body)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def open_world(folder: Path, seed: int = 0, kill_after: int | None = None) -> AsyncIterator[World]:
+    """A world at rest; `check_the_end` is for the story to call when it has ended well."""
+    world = World(folder, seed, kill_after)
+    async with ClientSession() as session:
+        world.session = session
+        world.sandbox = Sandbox(folder / "github", world.clock)
+        world.sandbox.hooks.held = True
+        await world.sandbox.start()
+        try:
+            world.land = await Land.settle(world.sandbox, folder, f"http://127.0.0.1:{world.port}/webhook")
+            world.repository, world.pull = world.land.repository, world.land.pull
+            (folder / "bot").mkdir(mode=0o700)
+            shutil.copyfile(Land.database(), folder / "bot" / "benchbot.sqlite")
+            await world.open_bot()
+            try:
+                await world.settle()
+                yield world
+            finally:
+                await world.close_bot()
+        finally:
+            await world.sandbox.stop()
+
+
+__all__ = ["BOT", "FULL_NAME", "Training", "World", "load", "open_world"]

@@ -195,12 +195,7 @@ def _admit(caller: Caller, repository: Repository, needs: tuple[str, ...], right
     if caller.installation is not None:
         if caller.installation.account is not repository.owner:
             raise not_found()
-        held = caller.installation.app.permissions
-        if (
-            needs
-            and needs != (APP_ITSELF,)
-            and not any(_enough(held.get(name.partition(":")[0], "none"), name) for name in needs)
-        ):
+        if needs and needs != (APP_ITSELF,) and not any(_holds(caller.installation.app, need) for need in needs):
             raise Problem(403, "Resource not accessible by integration")
         return
     has = "none" if repository.private else "read"
@@ -212,8 +207,9 @@ def _admit(caller: Caller, repository: Repository, needs: tuple[str, ...], right
         raise Problem(403, f"Must have {right} rights to Repository.")
 
 
-def _enough(held: str, need: str) -> bool:
-    return LEVELS.index(held) >= LEVELS.index(need.partition(":")[2])
+def _holds(app: App, need: str) -> bool:
+    name, _, level = need.partition(":")
+    return LEVELS.index(app.permissions.get(name, "none")) >= LEVELS.index(level)
 
 
 async def no_such_call(_: web.Request) -> web.Response:

@@ -1,0 +1,178 @@
+"""`.github/benchmark.yml` as a `RepoConfig`, or everything that is wrong with it at once, each fault with its place."""
+
+import re
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from zoneinfo import ZoneInfo
+
+from bot.core.entries import read_benchmark
+from bot.core.fields import Field
+from bot.core.grammar import RESERVED
+from bot.core.nouns import Benchmark, ConfigFault, Refusal, RepoConfig, ScriptsSource, Trigger
+from bot.core.targets import resolve_targets
+from bot.core.wording import code
+from bot.core.yaml12 import read_tree
+
+CONFIG_PATH = ".github/benchmark.yml"
+VERSION = "1"
+KEYS = ("version", "python", "setup", "setup_inputs", "scripts", "benchmarks", "on_approval", "schedules", "retention")
+TRIGGER_OPTIONS = ("on", "scenario", "init", "vs", "pairs", "seeds")
+MOST_BENCHMARKS = 500
+MOST_FAULTS = 100
+# field, lowest, highest, names that may stand for numbers
+_CRON = (
+    ("minute", 0, 59, ()),
+    ("hour", 0, 23, ()),
+    ("day of the month", 1, 31, ()),
+    ("month", 1, 12, ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")),
+    ("day of the week", 0, 7, ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
+)
+
+
+def load(text: str, hardware: Collection[str] | None) -> RepoConfig | tuple[ConfigFault, ...]:
+    """The configuration, or its faults in the order of the file, at most 100.
+
+    `hardware` are the names that the operator defined; None when nobody knows them, and any name will do.
+    """
+    tree, problems = read_tree(text)
+    faults = [
+        ConfigFault(line=each.line, column=each.column, where="", sentence=each.sentence, hint=each.hint)
+        for each in problems
+    ]
+    if tree is None:
+        empty = ConfigFault(line=1, column=1, where="", sentence="The file is empty.", hint="It begins with `version: 1`.")
+        return tuple(faults) or (empty,)
+    config = _config(Field(tree, "", faults), None if hardware is None else tuple(hardware))
+    return tuple(sorted(faults, key=lambda fault: (fault.line, fault.column)))[:MOST_FAULTS] or config
+
+
+def _config(root: Field, hardware: Sequence[str] | None) -> RepoConfig:
+    fields = root.entries(KEYS, required=("version", "benchmarks"))
+    _version(fields.get("version"))
+    benchmarks = _benchmarks(fields.get("benchmarks"), hardware)
+    retention = fields["retention"].entries(("good", "bad")) if "retention" in fields else {}
+    defaults = RepoConfig()
+    config = RepoConfig(
+        python=_python(fields.get("python")),
+        setup=(fields["setup"].text(may_be_empty=True) if "setup" in fields else None) or "",
+        setup_inputs=fields["setup_inputs"].texts() if "setup_inputs" in fields else (),
+        scripts=_scripts(fields.get("scripts")),
+        benchmarks=benchmarks,
+        keep_good=_keep(retention.get("good"), defaults.keep_good),
+        keep_bad=_keep(retention.get("bad"), defaults.keep_bad),
+    )
+    return replace(
+        config,
+        on_approval=_trigger("approval", fields["on_approval"], config) if "on_approval" in fields else None,
+        schedules=_schedules(fields.get("schedules"), config),
+    )
+
+
+def _version(field: Field | None) -> None:
+    version = field.text() if field else None
+    if field and version is not None and version != VERSION:
+        field.fault(f"Version {code(version)} is not known here.", f"This is `version: {VERSION}`.")
+
+
+def _python(field: Field | None) -> str | None:
+    version = field.text() if field else None
+    if field and version is not None and not re.fullmatch(r"3\.[0-9]{1,2}", version):
+        field.fault(f"{code(version)} is no version of Python.", 'It is written like `python: "3.11"`.')
+    return version
+
+
+def _keep(field: Field | None, default: int) -> int:
+    found = field.whole(0, 10_000) if field else None
+    return default if found is None else found
+
+
+def _scripts(field: Field | None) -> ScriptsSource | None:
+    if field is None:
+        return None
+    values = field.entries(("repository", "ref"), required=("repository",))
+    repository = values["repository"].text() if "repository" in values else None
+    ref = values["ref"].text() if "ref" in values else "main"
+    if repository is not None and not re.fullmatch(r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+", repository):
+        values["repository"].fault(f"{code(repository)} is no repository.", "It is written like `org/models`.")
+    return ScriptsSource(repository=repository or "", ref=ref or "main")
+
+
+def _benchmarks(field: Field | None, hardware: Sequence[str] | None) -> Mapping[str, Benchmark]:
+    named = field.named("benchmark", reserved=tuple(RESERVED)) if field else {}
+    if field and not named and not field.faults:
+        field.fault("There is no benchmark here.", "A benchmark has a name and at least the key `run`.")
+    if field and len(named) > MOST_BENCHMARKS:
+        field.fault(f"There are {len(named)} benchmarks; at most {MOST_BENCHMARKS} are taken.")
+    return {name: read_benchmark(name, entry, hardware) for name, entry in list(named.items())[:MOST_BENCHMARKS]}
+
+
+def _schedules(field: Field | None, config: RepoConfig) -> tuple[Trigger, ...]:
+    named = field.named("schedule") if field else {}
+    return tuple(_trigger(name, entry, config, timed=True) for name, entry in named.items())
+
+
+def _trigger(name: str, field: Field, config: RepoConfig, *, timed: bool = False) -> Trigger:
+    """What runs by itself; its benchmarks and options are those of a command."""
+    timing = ("cron", "timezone") if timed else ()
+    values = field.entries(
+        ("benchmarks", *TRIGGER_OPTIONS, *timing), required=("benchmarks", "cron") if timed else ("benchmarks",)
+    )
+    words: list[str] = []
+    if "benchmarks" in values:
+        texts = values["benchmarks"].texts()
+        words = [word for text in texts for word in text.split()]
+        found = resolve_targets(tuple(words), config) if words else ()
+        if isinstance(found, Refusal):
+            values["benchmarks"].fault(found.sentence, found.hint)
+    for option in TRIGGER_OPTIONS:
+        if option in values:
+            words.append(f"{option}={','.join(values[option].texts())}")
+    cron = _cron(values.get("cron"))
+    return Trigger(name=name, text=shlex.join(words), cron=cron, timezone=_timezone(values.get("timezone")))
+
+
+def _timezone(field: Field | None) -> str:
+    name = field.text() if field else None
+    if field is None or name is None:
+        return "UTC"
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        field.fault(f"There is no time zone {code(name)}.", "It is written like `Europe/Berlin`; the default is UTC.")
+    return name
+
+
+def _cron(field: Field | None) -> str:
+    text = field.text() if field else None
+    if field is None or text is None:
+        return ""
+    parts = text.split()
+    if len(parts) != len(_CRON):
+        field.fault(
+            f"{code(text)} has {len(parts)} fields; a schedule has five.",
+            'minute, hour, day, month, day of the week: `"30 2 * * *"` is 02:30 every day.',
+        )
+        return text
+    for part, (what, lowest, highest, names) in zip(parts, _CRON, strict=True):
+        if not all(_cron_item(item, lowest, highest, names) for item in part.split(",")):
+            field.fault(f"{code(part)} is no {what} of a schedule: it goes from {lowest} to {highest}.")
+    return text
+
+
+def _cron_item(item: str, lowest: int, highest: int, names: Sequence[str]) -> bool:
+    found = re.fullmatch(r"(\*|[0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?(?:/([0-9]{1,2}))?", item.lower())
+    if found is None or (found[1] == "*" and found[2]):
+        return False
+    numbers = []
+    for word in (found[1], found[2]):
+        if word in (None, "*"):
+            continue
+        if word in names:
+            numbers.append(names.index(word) + lowest)
+        elif word.isdigit():
+            numbers.append(int(word))
+        else:
+            return False
+    inside = all(lowest <= number <= highest for number in numbers) and numbers == sorted(numbers)
+    return inside and (found[3] is None or int(found[3]) > 0)
