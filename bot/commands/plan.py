@@ -1,10 +1,10 @@
 """`/benchmark plan <targets>`: what a command would run and cost; nothing is started."""
 
 from bot.commands.desk import Desk, Outcome
-from bot.core.grammar import Spec
-from bot.core.nouns import Call, Refusal
-from bot.core.options import OPTIONS
 from bot.core.calls import plan_of
+from bot.core.grammar import Spec
+from bot.core.nouns import Call, Plan, Refusal
+from bot.core.options import OPTIONS
 
 SPEC = Spec(
     verb="plan",
@@ -23,3 +23,8 @@ async def handle(call: Call, desk: Desk) -> Outcome:
     if isinstance(planned, Refusal):
         return Outcome(refusal=planned)
     return Outcome(text=plan_text(planned, call))
+
+
+def plan_text(plan: Plan, call: Call) -> str:
+    """TEMPORARY"""
+    return "\n".join(f"- {lease.benchmark}" for lease in plan.leases)

@@ -4,9 +4,9 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from bot.commands.desk import Desk, Outcome
+from bot.core.calls import plan_of
 from bot.core.grammar import Spec
 from bot.core.nouns import Call, Refusal
-from bot.core.calls import plan_of
 from bot.store.codec import load
 from bot.store.facts import requests_of
 from bot.store.requests import new_request

@@ -1,10 +1,10 @@
 """`/benchmark <targets>`: train head and base, compare, and answer."""
 
 from bot.commands.desk import Desk, Outcome
+from bot.core.calls import plan_of
 from bot.core.grammar import Spec
 from bot.core.nouns import Call, Refusal
 from bot.core.options import OPTIONS
-from bot.core.calls import plan_of
 from bot.store.requests import new_request
 
 SPEC = Spec(

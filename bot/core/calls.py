@@ -9,9 +9,7 @@ from bot.core.planning import MOST_LEASES, PlanInputs, plan
 def plan_of(call: Call) -> Plan | Refusal:
     """The leases of a call in the order of its configuration, or why there are none."""
     both = tuple(name for name in call.resolved if name not in call.head_only)
-    inputs = PlanInputs(
-        command=call.command, targets=both, config=call.config or RepoConfig(), hardware=call.hardware
-    )
+    inputs = PlanInputs(command=call.command, targets=both, config=call.config or RepoConfig(), hardware=call.hardware)
     compared = plan(inputs)
     alone = plan(replace(inputs, targets=call.head_only, head_only=True))
     if isinstance(compared, Refusal):

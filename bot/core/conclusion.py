@@ -57,9 +57,7 @@ def conclude(benchmarks: Sequence[BenchmarkReport]) -> tuple[Verdict, tuple[Benc
     for benchmark in benchmarks:
         corrected = replace(benchmark, comparisons=tuple(next(judged) for _ in benchmark.comparisons))
         conclusion = conclude_benchmark(corrected)
-        concluded.append(
-            replace(corrected, verdict=conclusion.verdict, reason=corrected.reason or conclusion.reason)
-        )
+        concluded.append(replace(corrected, verdict=conclusion.verdict, reason=corrected.reason or conclusion.reason))
     verdicts = [benchmark.verdict for benchmark in concluded if benchmark.verdict]
     return (overall(verdicts) if verdicts else "not measured"), tuple(concluded)
 

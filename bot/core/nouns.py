@@ -257,7 +257,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why a run, lease or request ended: a code of `core.reasons`, a sentence, whose fault, and whether to try again."""
+    """Why a run, lease or request ended: a code of `core.reasons`, a sentence, whose fault, whether to try again."""
 
     code: str
     sentence: str

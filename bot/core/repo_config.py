@@ -41,8 +41,8 @@ def load(text: str, hardware: Collection[str] | None) -> RepoConfig | tuple[Conf
         for each in problems
     ]
     if tree is None:
-        empty = ConfigFault(line=1, column=1, where="", sentence="The file is empty.", hint="It begins with `version: 1`.")
-        return tuple(faults) or (empty,)
+        hint = "It begins with `version: 1`."
+        return tuple(faults) or (ConfigFault(line=1, column=1, where="", sentence="The file is empty.", hint=hint),)
     config = _config(Field(tree, "", faults), None if hardware is None else tuple(hardware))
     return tuple(sorted(faults, key=lambda fault: (fault.line, fault.column)))[:MOST_FAULTS] or config
 

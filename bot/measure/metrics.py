@@ -223,6 +223,12 @@ def _built_in(name: Builtin, builtins: Mapping[str, float]) -> Measurement:
     return Measurement(value=float(value), sentence=f"{BUILTINS[name][2]}: {value:g} {BUILTINS[name][1]}")
 
 
+def find_curve(metric: Metric, reading: Reading) -> Curve | None:
+    """The curve that the metric is picked from; None for built-in ones and where there is none."""
+    found = _curves(metric.tag, reading) if metric.tag else []
+    return found[0] if found else None
+
+
 def _curves(tag: str, reading: Reading) -> list[Curve]:
     at_root = reading.curves.get((ROOT, tag))
     if at_root is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,11 @@ class Curve:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def non_finite(self) -> int:
+        """How many values are NaN or infinite."""
+        return int(np.count_nonzero(~np.isfinite(self.values)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
@@ -59,7 +65,7 @@ class Reading:
     notes: tuple[str, ...] = ()
 
 
-def describe(reading: Reading) -> dict[str, object]:
+def describe(reading: Reading) -> dict[str, Any]:
     """The JSON form of a reading: `{runs: {run: {tag: {...}}}, health: {...}}`, without a value that JSON lacks.
 
     NaN is the string "NaN", infinities are "Infinity" and "-Infinity". `min` and `max` are those of the finite values,

@@ -4,6 +4,7 @@ import math
 
 from bot.measure.metrics import Metric
 from bot.measure.verdict import Comparison
+from bot.report.text import plain, shorten
 from bot.report.values import counted, decimals_for, decimals_of_difference, number, signed
 
 NOTHING = "—"
@@ -53,10 +54,10 @@ def noise(metric: Metric) -> str:
 
 
 def spread(comparison: Comparison) -> str:
-    """What stands behind the comparison: `2 pairs`, or `3 seeds of the PR, 20 of the base`."""
+    """What stands behind the comparison: `2 pairs`, or `3 vs 20 seeds` of head and base."""
     if comparison.counted == "pair":
         return counted(comparison.units, "pair")
-    return f"{counted(comparison.units, comparison.counted)} of the PR, {comparison.base_units} of the base"
+    return f"{comparison.units} vs {counted(comparison.base_units, comparison.counted)}"
 
 
 def level(comparison: Comparison) -> str:
@@ -74,13 +75,17 @@ def _amount(amount: float | None, metric: Metric) -> str:
 
 def _points(metric: Metric) -> str:
     """The unit of a difference: two values in percent differ by points."""
-    return "pp" if metric.unit == "%" else metric.unit
+    return "pp" if metric.unit == "%" else _unit(metric)
+
+
+def _unit(metric: Metric) -> str:
+    return shorten(plain(metric.unit), characters=16)
 
 
 def _value(comparison: Comparison, centre: float | None) -> str:
     if centre is None:
         return NOTHING
-    unit = "%" if comparison.metric.unit == "pp" else comparison.metric.unit
+    unit = "%" if comparison.metric.unit == "pp" else _unit(comparison.metric)
     sizes = [value for value in (comparison.head_centre, comparison.base_centre) if value is not None]
     apart = sizes[0] - sizes[1] if len(sizes) == 2 else None
     return f"{number(centre, decimals_for(sizes, apart))} {unit}".rstrip()

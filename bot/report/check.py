@@ -7,7 +7,7 @@ from typing import Literal
 from bot.core.nouns import ConfigFault, Report
 from bot.report import findings, text, view
 from bot.report.comment import WRITERS, links
-from bot.report.text import Markdown, finalize, plain, quiet, shorten
+from bot.report.text import finalize, plain, quiet, shorten
 from bot.report.values import counted
 from templates import load
 
@@ -158,9 +158,7 @@ def _title(report: Report) -> str:
     if report.state in ("queued", "running"):
         phases = [one.phase for one in view.progress(report) if one.phase]
         return f"{view.progress_word(report)}: {phases[0]}" if phases else view.progress_word(report)
-    if report.state == "cancelled":
-        return "Cancelled"
-    return findings.counted_words(report)
+    return view.plain_headline(report)
 
 
 def _actions(report: Report) -> tuple[Action, ...]:
@@ -208,14 +206,14 @@ def _render(name: str, context: dict[str, object]) -> str:
     return load("checks", name, finalize=finalize).render({**WRITERS, **context}).strip()
 
 
-def _fitting(render: Callable[[int], str], sizes: Iterable[int] = (200, 60, 20, 5, 1)) -> Markdown:
+def _fitting(render: Callable[[int], str], sizes: Iterable[int] = (200, 60, 20, 5, 1)) -> str:
     """The longest rendering that fits; with one row of each kind it always does, for each cell has its own limit."""
     body = ""
     for rows in sizes:
         body = render(rows)
         if len(body.encode()) <= BODY:
             break
-    return Markdown(body)
+    return body
 
 
 def _limits(most: int) -> dict[str, int]:

@@ -15,8 +15,9 @@ LIMIT = 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Room:
-    """How much of each part is shown: rows that are open, rows that are folded, runs, failures and lines of log."""
+    """How much of each part is shown: what needs people, rows open and folded, runs, failures and lines of log."""
 
+    needs: int
     rows: int
     folded: int
     runs: int
@@ -27,11 +28,11 @@ class _Room:
 
 # the first that fits is taken; the last one fits whatever the report holds
 _ROOMS = (
-    _Room(rows=100, folded=100, runs=100, failures=10, log_lines=30, facts=60),
-    _Room(rows=60, folded=40, runs=40, failures=5, log_lines=20, facts=30),
-    _Room(rows=30, folded=10, runs=10, failures=3, log_lines=10, facts=10),
-    _Room(rows=10, folded=0, runs=0, failures=1, log_lines=5, facts=5),
-    _Room(rows=5, folded=0, runs=0, failures=0, log_lines=0, facts=0),
+    _Room(needs=5, rows=100, folded=100, runs=100, failures=10, log_lines=30, facts=60),
+    _Room(needs=5, rows=60, folded=40, runs=40, failures=5, log_lines=20, facts=30),
+    _Room(needs=5, rows=30, folded=10, runs=10, failures=3, log_lines=10, facts=10),
+    _Room(needs=3, rows=10, folded=0, runs=0, failures=1, log_lines=5, facts=5),
+    _Room(needs=1, rows=5, folded=0, runs=0, failures=0, log_lines=0, facts=0),
 )
 
 
@@ -110,8 +111,8 @@ def _context(report: Report, room: _Room) -> dict[str, object]:
         "baseline": view.baseline(report),
         "links": links(report),
         "page": next((link.url for link in report.links), ""),
-        "needs": needs[: findings.NEEDS],
-        "more_needs": max(0, len(needs) - findings.NEEDS),
+        "needs": needs[: room.needs],
+        "more_needs": max(0, len(needs) - room.needs),
         "progress": progress[: room.rows],
         "more_progress": max(0, len(progress) - room.rows),
         "tables": view.tables(first, room.rows) if report.state == "done" else (),

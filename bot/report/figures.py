@@ -29,9 +29,9 @@ LIMIT = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """One run's curve: `steps` and `values` are float64[n] of the same length; values may be NaN or infinite."""
+    """One run's curve: `steps` int64[n] or float64[n], `values` float64[n]; values may be NaN or infinite."""
 
-    steps: Floats
+    steps: NDArray[np.int64] | Floats
     values: Floats
 
 
@@ -74,7 +74,8 @@ def _panel(axes: Axes, panel: Panel) -> None:
     _side(axes, panel.head, HEAD_COLOUR, "head")
     # curves of a metric in points may be fractions: they are drawn as they were written
     unit = f" ({_safe(panel.unit, 12)})" if panel.unit not in ("", "pp") else ""
-    axes.set_title(f"{_safe(panel.label, 48)}{unit}", color=INK, fontsize=10, parse_math=False)
+    title = f"{_safe(panel.label, 34)}{unit}"
+    axes.set_title(title, color=INK, fontsize=10, loc="left", pad=18, parse_math=False)
     axes.set_xlabel("step", color=INK, fontsize=8)
     axes.tick_params(colors=INK, labelsize=8)
     axes.ticklabel_format(useMathText=False)
@@ -83,8 +84,9 @@ def _panel(axes: Axes, panel: Panel) -> None:
         spine.set_color(INK)
         spine.set_alpha(0.5)
     if panel.head or panel.base:
-        axes.margins(y=0.12)
-        axes.legend(fontsize=8, labelcolor=INK, framealpha=0.0)
+        # above the picture, where no curve can run through it
+        place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": 2, "borderaxespad": 0.1}
+        axes.legend(fontsize=8, labelcolor=INK, frameon=False, handlelength=1.2, columnspacing=1.0, **place)
     else:
         axes.set_xticks([])
         axes.set_yticks([])
@@ -127,7 +129,7 @@ def _broken(axes: Axes, trace: Trace, colour: str) -> None:
 
 def _aligned(traces: Sequence[Trace]) -> tuple[Floats, Floats]:
     """Common steps float64[n] and the value of every run there, float64[runs, n]; NaN outside of a run's own steps."""
-    steps = np.unique(np.concatenate([trace.steps for trace in traces]))
+    steps = np.unique(np.concatenate([trace.steps for trace in traces])).astype(np.float64)
     if len(steps) > POINTS:
         steps = steps[np.unique(np.linspace(0, len(steps) - 1, POINTS).astype(np.int64))]
     values = np.full((len(traces), len(steps)), np.nan)

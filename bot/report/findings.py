@@ -80,10 +80,10 @@ def rows(report: Report) -> tuple[Row, ...]:
 
 def by_hardware(found: Iterable[Row]) -> dict[str, tuple[Row, ...]]:
     """The rows of each hardware, in the order in which the hardware first appears."""
-    grouped: dict[str, tuple[Row, ...]] = {}
+    grouped: dict[str, list[Row]] = {}
     for row in found:
-        grouped[row.benchmark.hardware] = (*grouped.get(row.benchmark.hardware, ()), row)
-    return grouped
+        grouped.setdefault(row.benchmark.hardware, []).append(row)
+    return {hardware: tuple(group) for hardware, group in grouped.items()}
 
 
 def counts(report: Report) -> tuple[tuple[str, int], ...]:
@@ -132,16 +132,16 @@ def next_command(row: Row, *, name_hardware: bool = False) -> str:
         return ""
     # a regression is worth one more look before it is believed, an open question as many runs as it takes
     wanted = comparison.units + max(1, comparison.more_runs or 0)
-    paired = any(sample.pair is not None for sample in comparison.head)
-    if wanted > (MOST_PAIRS if paired else MOST_SEEDS):
+    option, most = {"pair": ("pairs", MOST_PAIRS), "seed": ("seeds", MOST_SEEDS)}.get(comparison.counted, ("", wanted))
+    if wanted > most:
         return ""
     if row.verdict == "inconclusive" and not comparison.more_runs and comparison.reason != "suspected":
         return ""
-    words = [f"{'pairs' if paired else 'seeds'}={wanted}"]
+    words = [f"{option}={wanted}"] if option else []
     words += [f"scenario={quoted(benchmark.scenario)}"] * (benchmark.scenario not in ("", "default"))
     words += [f"init={quoted(benchmark.init)}"] * (benchmark.init not in ("", "default"))
     words += [f"on={quoted(benchmark.hardware)}"] * name_hardware
-    return f"/benchmark {name} {' '.join(words)}"
+    return " ".join(["/benchmark", name, *words])
 
 
 def next_commands(report: Report) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ _COLOURS = {
 
 def render_terminal(report: Report, *, colour: bool = False) -> str:
     """The report as text that ends with a line end; no control character of a script gets through."""
-    lines = [_paint(_headline(report), report.verdict or "", colour), _commits(report)]
+    lines = [_paint(view.plain_headline(report), report.verdict or "", colour), _commits(report)]
     if report.reason is not None:
         lines += ["", plain(report.reason.sentence)]
     for table in view.tables(findings.rows(report)) if report.state == "done" else ():
@@ -44,12 +44,6 @@ def render_terminal(report: Report, *, colour: bool = False) -> str:
     notes = view.notes(report)
     lines += ["", "Noticed:", *(f"  {plain(note)}" for note in notes)] * bool(notes)
     return "\n".join(lines) + "\n"
-
-
-def _headline(report: Report) -> str:
-    if report.state in ("queued", "running"):
-        return view.progress_word(report)
-    return "Cancelled" if report.state == "cancelled" else findings.counted_words(report)
 
 
 def _commits(report: Report) -> str:

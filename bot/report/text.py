@@ -21,8 +21,8 @@ _PARTS = re.compile(
     (?P<at>@(?=[\w.-]))                                   # @user, @org/team, name@host, owner/repo@commit
   | (?P<number>\#(?=\d))                                  # #123, owner/repo#123
   | (?P<gh>\bGH-(?=\d))                                   # GH-123
-  | (?P<scheme>\b(?:https?|ftps?|mailto|xmpp|ssh|git):)   # links that need no markup
-  | (?P<www>\bwww(?=\.))
+  | (?P<scheme>:(?=//)|(?:mailto|xmpp):)                  # links that need no markup
+  | (?P<www>www(?=\.))
   | (?P<emoji>:(?=[\w+-]+:))                              # :name: would become a picture
   | (?P<commit>(?<![0-9a-zA-Z])[0-9a-fA-F]{7,}(?![0-9a-zA-Z]))
     """,
@@ -47,6 +47,8 @@ def finalize(value: object) -> object:
 
 def plain(text: str, *, lines: bool = False) -> str:
     """The text without control, bidirectional and invisible characters; on one line unless `lines`."""
+    if text.isascii() and text.isprintable():
+        return text if lines else re.sub(r" {2,}", " ", text).strip()
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", "    " if lines else " ")
     kept = []
     for position, character in enumerate(text):
@@ -120,7 +122,7 @@ def sentence(text: str, *, limit: int = 600) -> Markdown:
     for position, part in enumerate(parts):
         inside = position % 2 == 1
         shown.append(code(part, limit=limit) if inside else _escaped(quiet(part)))
-    return Markdown("".join(shown))
+    return Markdown(_FIRST.sub(lambda found: _first(found.group()), "".join(shown)))
 
 
 def link(name: str, url: str) -> Markdown:
@@ -131,9 +133,10 @@ def link(name: str, url: str) -> Markdown:
 
 def safe_url(url: str) -> str:
     """The address with everything encoded that could end it; empty unless it is http, https or a path of the bot."""
-    if not re.match(r"https?://[^/]|/(?!/)", url) or len(url) > 2000:
+    if not re.match(r"https?://[^/]|/(?!/)", url):
         return ""
-    return quote(url, safe="/:?#@!$&+,;=%~[]-._")
+    address = quote(url.encode("utf-8", "replace"), safe="/:?#!$&+,;=%~[]-._")
+    return address if len(address) <= 1000 else ""
 
 
 def fold_end(body: str, limit: int) -> str:

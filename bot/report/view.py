@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bot.core.nouns import BenchmarkReport, Link, Report, RunReport
 from bot.report import cells, findings
 from bot.report.findings import EMOJI, Row
+from bot.report.text import plain, shorten
 from bot.report.values import counted, duration, moment, money
 
 ENDED = ("done", "failed", "cancelled")
@@ -46,6 +47,7 @@ class Table:
 class Item:
     """Something that needs a person: `sentence` is ours and may hold names in backticks, `command` may be empty."""
 
+    word: str
     emoji: str
     benchmark: str
     sentence: str
@@ -139,6 +141,7 @@ def items(report: Report) -> tuple[Item, ...]:
     """What needs a person, worst first."""
     return tuple(
         Item(
+            word=need.word,
             emoji=EMOJI[need.word],
             benchmark=findings.label(need.benchmark),
             sentence=f"{need.sentence.rstrip('. ')}.",
@@ -206,10 +209,20 @@ def headline(report: Report) -> str:
     if report.state == "cancelled":
         return f"{EMOJI['cancelled']} Cancelled"
     found = findings.counts(report)
-    if not found:
+    if not found or report.reason is not None:
         word = report.verdict or "not measured"
         return f"{EMOJI[word]} {word.capitalize()}"
     return " · ".join(f"{EMOJI[word]} {findings.counted_word(word, count)}" for word, count in found)
+
+
+def plain_headline(report: Report) -> str:
+    """The same line for where colours say what the signs do: `1 regression · 2 no change`."""
+    if report.state in ("queued", "running"):
+        return progress_word(report)
+    if report.state == "cancelled":
+        return "Cancelled"
+    words = findings.counted_words(report)
+    return words[:1].upper() + words[1:]
 
 
 def progress_word(report: Report) -> str:
@@ -222,7 +235,7 @@ def progress_word(report: Report) -> str:
 
 def baseline(report: Report) -> str:
     """What the head was compared with, in words."""
-    return report.baseline or "base"
+    return shorten(plain(report.baseline), characters=80) or "base"
 
 
 def method(report: Report) -> tuple[Fact, ...]:

@@ -15,10 +15,11 @@ from runners.agent.link import LeaseOverError, Link, RefusedError, SilentError
 class Courier:
     """The spool: what is put in survives our own death and is delivered once the bot answers."""
 
-    def __init__(self, folder: Path, link: Link, over: Callable[[], None]) -> None:
+    def __init__(self, folder: Path, link: Link, gone: threading.Event, over: Callable[[], None]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._link = link
+        self._gone = gone
         self._over = over
         self._changed = threading.Condition()
         self._waiting = sorted(folder.glob("*.json"))
@@ -38,9 +39,10 @@ class Courier:
             self._changed.notify_all()
 
     def flush(self, patience_s: float) -> bool:
-        """Wait until everything is delivered; False when it is not within `patience_s`."""
+        """Wait until everything is delivered; False when it is not within `patience_s`, or nobody wants it."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._waiting, patience_s)
+            self._changed.wait_for(lambda: not self._waiting or self._gone.is_set(), patience_s)
+            return not self._waiting
 
     def _deliver(self) -> None:
         while True:
@@ -49,10 +51,13 @@ class Courier:
                 path = self._waiting[0]
             try:
                 self._link.post("event", json.loads(path.read_text()), patience_s=5.0)
-            except SilentError:
-                continue
-            except LeaseOverError:
-                self._over()
+            except (SilentError, LeaseOverError) as error:
+                if isinstance(error, LeaseOverError):
+                    self._over()
+                if not self._gone.is_set():
+                    continue
+                with self._changed:
+                    self._changed.notify_all()
                 return
             except RefusedError as no:
                 print(f"event {path.stem} was refused: {no}", flush=True)

@@ -143,7 +143,7 @@ def pip_layer(interpreter: Interpreter, cache: Path) -> Layer | None:
                 wheel.extractall(fresh)
             places = ["-s", str(fresh), "-p", str(kept), str(fresh)]
             subprocess.run(
-                [str(interpreter.executable), "-I", "-m", "compileall", "-q", *places],
+                [str(interpreter.executable), "-I", "-m", "compileall", "-q", "-j", "0", *places],
                 env={},
                 check=False,
                 stdout=subprocess.DEVNULL,

@@ -50,7 +50,7 @@ class Lease:
         answer = self._claim()
         work = read_work(answer["work"])
         self._hear(answer)
-        self._courier = Courier(self._host.state / "spool", self._link, self._over)
+        self._courier = Courier(self._host.state / "spool", self._link, self._stop.gone, self._over)
         self._pulse = Pulse(self._link, float(answer["heartbeat_s"]), self._hear)
         self._host.sweep()
         try:

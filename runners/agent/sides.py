@@ -80,11 +80,11 @@ class Workshop:
             self._interpreter = self._find(work.python, options.base_environment, private)
         except InterpreterError as error:
             raise StepError("setup_failed", str(error)) from error
-        layers = (
-            self._base(options.base_environment, private),
-            environments.pip_layer(self._interpreter, options.cache),
-        )
-        self._below = tuple(layer for layer in layers if layer is not None)
+        base = self._base(options.base_environment, private)
+        pip = None
+        if base is None or not (base.site / "pip").is_dir():
+            pip = environments.pip_layer(self._interpreter, options.cache)
+        self._below = tuple(layer for layer in (base, pip) if layer is not None)
         for folder in (self._cache, self._shared_hits):
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(0o711)

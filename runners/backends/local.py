@@ -177,7 +177,7 @@ class LocalBackend(Backend):
                 processes.send(label.pid, signal.SIGKILL)
             if label.uid is not None:
                 processes.kill_all_of(label.uid)
-        for pid in processes.working_in(folder):
+        for pid in processes.working_in(folder / "lease"):
             processes.send(pid, signal.SIGKILL)
         if folder.exists():
             trees.remove(folder)

@@ -1,16 +1,15 @@
 """What one run folder shows: curves from the readers, thinned to what a page asks for, and an index of the rest."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bot.measure.curves import downsample
 from bot.measure.readers import Reading, read_folder
 from bot.measure.reading import Curve
-from bot.web.tensorboard.index import LONGEST_TAG, MOST_TAGS, Directory, Entry, Label, index_folder
+from bot.web.tensorboard.index import LONGEST_TAG, MOST_TAGS, SCALAR, Directory, Entry, Label, index_folder
 
 MOST_RUNS = 1_000
 MOST_CURVE_POINTS = 1_000
@@ -18,16 +17,10 @@ MOST_CURVE_POINTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One scalar tag, ready to be shown.
-
-    `steps` int64[n], `wall_times` float64[n] in seconds since the epoch (0 where unknown), `values` float64[n]; the
-    maxima are those of the whole curve.
-    """
+    """One scalar tag, thinned. Wall times that are not known are 0; the maxima are those of the whole curve."""
 
     label: Label
-    steps: NDArray[np.int64]
-    wall_times: NDArray[np.float64]
-    values: NDArray[np.float64]
+    curve: Curve
     max_step: int
     max_wall_time: float
 
@@ -56,7 +49,9 @@ def read_contents(folder: Path) -> Contents:
 def size_of(contents: Contents) -> int:
     """How many points are kept in memory for `contents`."""
     return sum(
-        1 + sum(len(line.steps) for line in run.lines.values()) + sum(len(entry.points) for entry in run.entries.values())
+        1
+        + sum(len(line.curve) for line in run.lines.values())
+        + sum(len(entry.points) for entry in run.entries.values())
         for run in contents.values()
     )
 
@@ -76,13 +71,10 @@ def _join(reading: Reading, indexed: Mapping[str, Directory]) -> Contents:
 
 
 def _line(curve: Curve, label: Label | None) -> Line:
-    thin = downsample(curve, MOST_CURVE_POINTS) if len(curve) > MOST_CURVE_POINTS else curve
-    wall_times = np.nan_to_num(curve.wall_times, nan=0.0)
+    dated = replace(curve, wall_times=np.nan_to_num(curve.wall_times, nan=0.0))
     return Line(
-        label=label or Label("scalars", 1, b"", "", curve.tag),
-        steps=thin.steps,
-        wall_times=np.nan_to_num(thin.wall_times, nan=0.0),
-        values=thin.values,
-        max_step=int(curve.steps.max()),
-        max_wall_time=float(wall_times.max()),
+        label=label or Label("scalars", SCALAR, b"", "", curve.tag),
+        curve=downsample(dated, MOST_CURVE_POINTS) if len(dated) > MOST_CURVE_POINTS else dated,
+        max_step=int(dated.steps.max()),
+        max_wall_time=float(dated.wall_times.max()),
     )

@@ -20,6 +20,7 @@ MOST_TAGS = 2_000
 LONGEST_TAG = 500
 MOST_POINTS = 2_000
 MOST_BLOBS = 200
+SCALAR: int = summary_pb2.DATA_CLASS_SCALAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,11 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One value of one tag; `size` is the number of blobs in it."""
+    """One value of one tag; `blobs` is how many blobs are in it."""
 
     step: int
     wall_time: float
-    size: int
+    blobs: int
     place: Place
 
 
@@ -149,7 +150,7 @@ def _new_entry(directory: Directory, value: Any, metadata: dict[str, Any]) -> En
     full = len(directory.entries) + len(directory.scalars) >= MOST_TAGS
     if full or not 0 < len(tag) <= LONGEST_TAG or label.data_class == summary_pb2.DATA_CLASS_UNKNOWN:
         return None
-    if label.data_class == summary_pb2.DATA_CLASS_SCALAR:
+    if label.data_class == SCALAR:
         directory.scalars.setdefault(tag, label)
         directory.known_scalars.add(tag.encode())
         return None

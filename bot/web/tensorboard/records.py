@@ -142,7 +142,7 @@ class _Shapes:
         return self._block[np.clip(position, 0, len(self._block) - 1)]
 
     def _is(self, position: NDArray[np.int64], wanted: int) -> NDArray[np.bool_]:
-        return self._at(position) == wanted
+        return np.equal(self._at(position), wanted)
 
     def _varint(self, position: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The numbers that start at the positions (modulo 2**63), and where they end."""
@@ -160,5 +160,5 @@ class _Shapes:
 
 
 def _masked(payload: bytes) -> int:
-    checksum = google_crc32c.value(payload)
+    checksum: int = google_crc32c.value(payload)
     return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF

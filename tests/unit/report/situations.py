@@ -38,10 +38,13 @@ def comparison(metric: Metric, head: tuple[float, ...], base: tuple[float, ...],
         "base_centre": sum(base) / len(base) if base else None,
         "difference": None,
         "interval": None,
-        "level": 0.9,
+        "scale": metric.scale,
+        "level": 90,
         "p": None,
         "worse_runs": 0,
-        "more_runs": 0,
+        "counted": "pair" if metric.kind == "time" else "seed",
+        "units": len(head),
+        "base_units": len(base),
     }
     return Comparison(**(values | rest))  # type: ignore[arg-type]  # the values are those of the table above
 
@@ -62,7 +65,7 @@ WORSE_ACCURACY = comparison(
     sentence="regression: accuracy 75.1 % vs 76.4 % (-1.3 pp, 99 % interval -1.9 to -0.7; tolerance 0.5); 2 of 2 worse",
     difference=-1.3,
     interval=(-1.9, -0.7),
-    level=0.99,
+    level=99,
     worse_runs=2,
 )
 SAME_STEP = comparison(
@@ -81,7 +84,7 @@ SLOWER_STEP = comparison(
     sentence="regression: step_time 0.0165 s vs 0.00825 s (+100 %, 99 % interval +92 to +109 %; tolerance 5 %)",
     difference=1.0,
     interval=(0.92, 1.09),
-    level=0.99,
+    level=99,
     worse_runs=2,
 )
 OPEN_ACCURACY = comparison(
@@ -89,7 +92,7 @@ OPEN_ACCURACY = comparison(
     (75.8,),
     (76.4,),
     verdict="inconclusive",
-    sentence="inconclusive: accuracy -0.6 pp, but 1 pair cannot tell 0 from -1.9 pp; 2 more pairs can",
+    sentence="inconclusive: accuracy -0.6 pp, but 1 seed cannot tell 0 from -1.9 pp; 2 more seeds can tell (seeds=3)",
     difference=-0.6,
     interval=(-1.9, 0.7),
     more_runs=2,
@@ -102,7 +105,9 @@ SAME_LOSS = comparison(
     difference=0.004,
     interval=(-0.011, 0.019),
 )
-NEW_ACCURACY = comparison(ACCURACY, (71.0, 71.4), (), verdict="new", sentence="new: accuracy 71.2 %, nothing to compare")
+NEW_ACCURACY = comparison(
+    ACCURACY, (71.0, 71.4), (), verdict="new", sentence="new: accuracy 71.2 %, nothing to compare with"
+)
 
 
 def run(position: int, side: Side, seed: int, **rest: object) -> RunReport:
@@ -169,10 +174,12 @@ def report(*benchmarks: BenchmarkReport, **rest: object) -> Report:
 
 WAITING = tuple(replace(one, state="queued", seconds=None, imported="", links=()) for one in FOUR_RUNS)
 HALFWAY = (*FOUR_RUNS[:2], replace(FOUR_RUNS[2], state="running", seconds=None), WAITING[3])
-TRACE = "Traceback (most recent call last):\n  File \"train.py\", line 3\nValueError: bad | `shape` @alice #12"
+TRACE = 'Traceback (most recent call last):\n  File "train.py", line 3\nValueError: bad | `shape` @alice #12'
 
 
-def failing(code: str, log: str = TRACE, *, sides: tuple[str, ...] = ("head", "base"), **rest: object) -> BenchmarkReport:
+def failing(
+    code: str, log: str = TRACE, *, sides: tuple[str, ...] = ("head", "base"), **rest: object
+) -> BenchmarkReport:
     runs = tuple(
         replace(one, state="failed", reason=reason(code), log_tail=log, links=()) if one.side in sides else one
         for one in FOUR_RUNS
@@ -186,7 +193,17 @@ def going(state: str, runs: tuple[RunReport, ...], phase: str, **rest: object) -
     return report(waiting, **({"state": state, "finished_at": None, "links": report().links[:1]} | rest))
 
 
-HOSTILE_NAMES = ("loss|val", "a`b", "x\ny", "", "m" * 300, "@org/team", "org/repo#1", "<img src=x>", "![x](http://e.vil)")
+HOSTILE_NAMES = (
+    "loss|val",
+    "a`b",
+    "x\ny",
+    "",
+    "m" * 300,
+    "@org/team",
+    "org/repo#1",
+    "<img src=x>",
+    "![x](http://e.vil)",
+)
 HOSTILE = benchmark(
     "<b>@alice</b> | #123",
     comparisons=tuple(
@@ -219,13 +236,16 @@ def situations() -> dict[str, Report]:
         WORSE_ACCURACY,
         verdict="inconclusive",
         reason="suspected",
-        sentence="suspected: accuracy -1.3 pp on one machine; 1 of 2 worse; one more run tells",
+        sentence="inconclusive: suspected regression, accuracy 75.1 % vs 76.4 % (-1.3 pp, 99 % interval -1.9 to -0.7; "
+        "tolerance 0.5); only 1 of 2 seeds worse by the tolerance; 1 more seed can tell (seeds=3)",
         more_runs=1,
     )
     diverged = benchmark(
         verdict="regression",
         reason=reason("user_error", "Half of the head's runs or more diverged to NaN, and none of the base's."),
-        comparisons=(comparison(ACCURACY, (), (76.4, 76.3), verdict="not measured", sentence="not measured: accuracy"),),
+        comparisons=(
+            comparison(ACCURACY, (), (76.4, 76.3), verdict="not measured", sentence="not measured: accuracy"),
+        ),
         notes=("accuracy: head, seed 0: the values are NaN from step 120 on",),
     )
     passed = benchmark(
@@ -259,7 +279,11 @@ def situations() -> dict[str, Report]:
         "diverged": report(diverged),
         "passed": report(passed, command="/benchmark smoke"),
         "cancelled": report(
-            benchmark(verdict=None, comparisons=(), runs=(*FOUR_RUNS[:2], *(replace(r, state="cancelled") for r in WAITING[2:]))),
+            benchmark(
+                verdict=None,
+                comparisons=(),
+                runs=(*FOUR_RUNS[:2], *(replace(r, state="cancelled") for r in WAITING[2:])),
+            ),
             state="cancelled",
             verdict=None,
             reason=reason("cancelled"),
@@ -267,7 +291,9 @@ def situations() -> dict[str, Report]:
         "over_budget": report(verdict="not measured", reason=reason("budget"), links=()),
         "outdated": report(benchmark(), outdated_by=CONFIG),
         "variants": report(
-            benchmark(scenario="tiling", init="imagenet", hardware="a100x1", notes=("`score`: no direction is known.",)),
+            benchmark(
+                scenario="tiling", init="imagenet", hardware="a100x1", notes=("`score`: no direction is known.",)
+            ),
             benchmark("vit", hardware="v5e-4", lease_id="second"),
             kind="approval",
         ),
