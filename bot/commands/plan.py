@@ -3,8 +3,11 @@
 from bot.commands.desk import Desk, Outcome
 from bot.core.calls import plan_of
 from bot.core.grammar import Spec
-from bot.core.nouns import Call, Plan, Refusal
+from bot.core.nouns import Call, Plan, PlannedLease, Refusal
 from bot.core.options import OPTIONS
+from bot.core.quantities import duration
+from bot.core.wording import code, plain
+from bot.measure.metrics import Metric
 
 SPEC = Spec(
     verb="plan",
@@ -26,5 +29,53 @@ async def handle(call: Call, desk: Desk) -> Outcome:
 
 
 def plan_text(plan: Plan, call: Call) -> str:
-    """TEMPORARY"""
-    return "\n".join(f"- {lease.benchmark}" for lease in plan.leases)
+    """Markdown: one row per lease, the cost, and what is taken for granted about the metrics."""
+    rows = ["| benchmark | on | runs | at most | cost at most |", "|---|---|---|---|---|"]
+    for lease in plan.leases:
+        variant = [name for name in (lease.scenario, lease.init) if name != "default"]
+        name = code(lease.benchmark) + (f" ({', '.join(code(each) for each in variant)})" if variant else "")
+        longest = duration(lease.timeout_s)
+        rows.append(
+            f"| {name} | {code(lease.hardware)} | {order_text(lease)} | {longest} a run | {_usd(lease.estimate_usd)} |"
+        )
+    base = f", base {code(call.base_sha[:10])} ({plain(call.baseline)})" if call.base_sha else ""
+    said = [*rows, "", f"Head {code(call.head_sha[:10])}{base}. Cost at most {_usd(plan.estimate_usd)} in all."]
+    if call.head_only:
+        said += ["", f"Only the head has {', '.join(code(name) for name in call.head_only)}: it is run alone."]
+    noted = _metrics(plan, call)
+    return "\n".join([*said, "", "What is judged:", "", *noted] if noted else said)
+
+
+def order_text(lease: PlannedLease) -> str:
+    """The runs of a lease in order, `H B B H`, with the number of seeds where they are not in pairs."""
+    letters = " ".join(run.side[0].upper() for run in lease.runs)
+    seeds = len({run.seed for run in lease.runs})
+    return letters if any(run.pair is not None for run in lease.runs) else f"{letters} ({seeds} seeds)"
+
+
+def metric_text(metric: Metric) -> str:
+    """One metric in words: where it is read, which way is better, and what counts as a change."""
+    source = f"{metric.pick} of {code(metric.tag)}" if metric.tag else f"built-in {code(metric.builtin or '')}"
+    if metric.better is None:
+        return f"{source}; no direction is known, so it is shown without a verdict"
+    tolerance = ""
+    if metric.tolerance is not None:
+        amount = f"{metric.tolerance * 100:g} %" if metric.scale == "log" else f"{metric.tolerance:g} {metric.unit}"
+        tolerance = f", tolerance {amount.rstrip()}"
+    gate = "gate" if metric.gate else "advisory"
+    return f"{source}, {metric.kind}, {metric.better} is better{tolerance}, {gate}"
+
+
+def _metrics(plan: Plan, call: Call) -> list[str]:
+    benchmarks = call.config.benchmarks if call.config else {}
+    lines = []
+    for name in plan.targets:
+        for metric in benchmarks[name].metrics:
+            lines.append(f"- {code(name)} {code(metric.name)}: {metric_text(metric)}")
+        if not benchmarks[name].metrics:
+            lines.append(f"- {code(name)}: its exit status")
+    return lines
+
+
+def _usd(amount: float) -> str:
+    return f"{amount:.2f} USD" if amount else "nothing"

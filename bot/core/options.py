@@ -18,11 +18,6 @@ NOT_YET = frozenset(
         "wheel",
         "seeds=auto",
         "vs=accepted",
-        "vs=branch",
-        "vs=release",
-        "vs=self",
-        "vs=sha",
-        "vs=tag",
         "vs=version",
         "vs=several",
     }

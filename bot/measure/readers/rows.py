@@ -1,8 +1,8 @@
 """What a row of named values means, for JSON lines and for CSV alike.
 
 Numbers are values, also when they are written as text ("0.5", "NaN", "inf"). Truth values, empty texts, other texts
-and null are no values. The step is the first of `step`, `global_step`, `iteration`, `epoch` that is a whole number; else the
-number of the row, from 0. The time is the first of `wall_time`, `timestamp`, `time` in seconds, or as ISO 8601 text.
+and null are no values. The step is the first of `step`, `global_step`, `iteration`, `epoch` that is a whole number;
+else the number of the row, from 0. The time is the first of `wall_time`, `timestamp`, `time`, in seconds or ISO 8601.
 """
 
 import math
