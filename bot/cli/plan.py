@@ -139,7 +139,7 @@ def _as_json(answers: list[Answer]) -> dict[str, Any]:
         if answer.plan
         for lease in answer.plan.leases
     ]
-    estimate = sum(answer.plan.estimate_usd for answer in answers if answer.plan)
+    estimate = sum((answer.plan.estimate_usd for answer in answers if answer.plan), 0.0)
     return {"commands": commands, "refusals": refusals, "leases": leases, "estimate_usd": round(estimate, 4)}
 
 
