@@ -27,8 +27,9 @@ from bot.cli.manifest import read_manifest
 from bot.core.nouns import Report
 from bot.report.data import request_data
 from bot.sandbox import training_repository
+from bot.sandbox.registering import Registration
 from bot.sandbox.state import Pull
-from bot.sandbox.world import Registration, Sandbox
+from bot.sandbox.world import Sandbox
 from bot.store.codec import load
 from bot.store.tables import Machine, Message, Request
 

@@ -4,34 +4,18 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bot.sandbox import api, bare, git_http, pages
 from bot.sandbox.acts import Acts
 from bot.sandbox.hooks import Hooks
-from bot.sandbox.hub import HUB, Hub
+from bot.sandbox.hub import Hub
+from bot.sandbox.registering import Registration, account_of, register
 from bot.sandbox.shapes import API, Shapes
 from bot.sandbox.state import RIGHTS, Account, App, Installation, Pull, Repository, State, Token
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
-    """What an App asks for when it is registered. `events` are the webhooks that it hears.
-
-    Without a `private_key` (PEM) a new one is made.
-    """
-
-    name: str
-    permissions: Mapping[str, str]
-    events: tuple[str, ...]
-    webhook_url: str = ""
-    private_key: str = ""
 
 
 class Sandbox:
@@ -59,13 +43,11 @@ class Sandbox:
 
     async def start(self, port: int = 0, middlewares: Sequence[Middleware] = ()) -> None:
         """Serve on loopback, on a free port by default, and begin to send webhooks."""
-        application = web.Application(client_max_size=1024**3)
-        application[HUB] = self.hub
+        application = pages.build(self.hub)
         rest = api.build(self.hub)
         rest.middlewares[:0] = middlewares
         application.add_subapp(API, rest)
         git_http.add_routes(application)
-        pages.add_routes(application)
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", port).start()
@@ -85,10 +67,7 @@ class Sandbox:
 
     def add_account(self, login: str, kind: str = "User") -> Account:
         """A user or an organisation; the same one for a login that is there."""
-        known = self.state.accounts.get(login.lower())
-        if known is None:
-            known = self.state.accounts[login.lower()] = Account(id=self.state.new_id(), login=login, kind=kind)
-        return known
+        return account_of(self.state, login, kind)
 
     def token_of(self, login: str) -> str:
         """A new personal token of an account."""
@@ -98,30 +77,7 @@ class Sandbox:
 
     def add_app(self, owner: str, registration: Registration) -> App:
         """Register an App with a key pair and a secret of its own."""
-        key = _key(registration.private_key)
-        slug = "-".join(registration.name.lower().split())
-        private = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
-        )
-        public = key.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
-        app = App(
-            id=self.state.new_id(),
-            slug=slug,
-            name=registration.name,
-            owner=self.add_account(owner),
-            bot=self.add_account(f"{slug}[bot]", "Bot"),
-            private_key=private.decode(),
-            public_key=public.decode(),
-            webhook_secret=secrets.token_hex(20),
-            webhook_url=registration.webhook_url,
-            permissions={"metadata": "read", **registration.permissions},
-            events=registration.events,
-            created_at=self.state.clock(),
-        )
-        self.state.apps[app.id] = app
-        return app
+        return register(self.state, owner, registration)
 
     def install(self, app: App, account: str) -> Installation:
         """Install an App on all repositories of an account."""
@@ -181,15 +137,6 @@ class Sandbox:
     async def delivered(self) -> None:
         """Returns when no webhook waits."""
         await self.hooks.delivered()
-
-
-def _key(pem: str) -> rsa.RSAPrivateKey:
-    if not pem:
-        return rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    key = serialization.load_pem_private_key(pem.encode(), password=None)
-    if not isinstance(key, rsa.RSAPrivateKey):
-        raise ValueError("an App signs with an RSA key")
-    return key
 
 
 async def commit_files(folder: Path, parent: str, files: Mapping[str, bytes], *, author: str) -> str:

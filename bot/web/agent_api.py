@@ -42,7 +42,7 @@ def add_routes(app: web.Application) -> None:
 
 def fail(status: int, sentence: str, **more: Any) -> web.Response:
     """An answer that an agent's log can show."""
-    return web.json_response({"error": sentence, **more}, status=status)
+    return web.json_response({"sentence": sentence, **more}, status=status)
 
 
 async def lease_of(request: web.Request) -> Lease | None:
@@ -97,7 +97,7 @@ async def claim(request: web.Request) -> web.Response:
         if lease.nonce_hash and lease.nonce_hash != fingerprint(nonce):
             ended = {"outcome": "second_claim", "poked": True, "credential_hash": ""}
             await tx.execute(update(Lease).where(Lease.id == lease.id).values(**ended))
-            return fail(409, "another agent has claimed this lease")
+            return fail(403, "another agent has claimed this lease")
         pinned = {"nonce_hash": fingerprint(nonce), "credential_hash": fingerprint(credential), "beat_at": now}
         await tx.execute(update(Lease).where(Lease.id == lease.id).values(poked=True, phase="preparing", **pinned))
         owner = await tx.get_one(Request, lease.request_id)

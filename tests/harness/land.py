@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from bot.sandbox.registering import Registration
 from bot.sandbox.state import App, Pull, Repository
-from bot.sandbox.world import Registration, Sandbox, commit_files
+from bot.sandbox.world import Sandbox, commit_files
 from bot.store.database import Database
 from bot.store.migrate import migrate
 

@@ -1,7 +1,59 @@
-"""Pages of the local GitHub for the browser."""
+"""Pages of the local GitHub for the browser: read a pull request, type into it, press its buttons.
+
+Whoever opens them may act as anybody: they are for one visitor on the same machine. Posts from other sites and calls
+under another host name are refused.
+"""
+
+from urllib.parse import urlsplit
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from bot.sandbox.hub import HUB, Hub
+from bot.sandbox.pages import pulls, registration, repositories
+from bot.sandbox.pages.view import page
+from bot.sandbox.shapes import API
+from bot.sandbox.state import Problem
+
+LARGEST_PUSH = 1024**3
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
-def add_routes(app: web.Application) -> None:
-    """The pages."""
+def build(hub: Hub) -> web.Application:
+    """The application that the API and git are added to; what guards the pages lets those two pass."""
+    app = web.Application(middlewares=[_guard], client_max_size=LARGEST_PUSH)
+    app[HUB] = hub
+    for module in (registration, repositories, pulls):
+        module.add_routes(app)
+    return app
+
+
+@web.middleware
+async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    hub = request.app[HUB]
+    if request.path.startswith(f"{API}/") or ".git/" in request.path:
+        return await handler(request)
+    if urlsplit(f"//{request.host}").hostname not in [urlsplit(f"//{name}").hostname for name in LOOPBACK]:
+        return web.Response(status=421, text="This is served on loopback only.\n")
+    if request.method == "POST" and not _same_site(request):
+        return web.Response(status=403, text="This form was sent from another site.\n")
+    try:
+        response = await handler(request)
+    except Problem as problem:
+        said = "; ".join(error.get("message", "") for error in problem.errors)
+        context = {"status": problem.status, "message": problem.message, "said": said}
+        response = page(hub, request, "error.html", context, status=problem.status)
+    if not response.prepared:
+        policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; img-src http: https: data:; "
+        response.headers["Content-Security-Policy"] = policy + "connect-src 'self'; base-uri 'none'"
+        response.headers["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def _same_site(request: web.Request) -> bool:
+    """A browser says where a form came from; registering an App is meant to come from elsewhere."""
+    if request.path.endswith("/settings/apps/new"):
+        return True
+    origin = request.headers.get("Origin")
+    site = request.headers.get("Sec-Fetch-Site", "same-origin")
+    return site in ("same-origin", "none") and origin in (None, f"http://{request.host}")

@@ -130,7 +130,8 @@ async def test_an_agent_that_died_goes_on_where_it_was(scene: Scene) -> None:
     (scene.folder / "lease" / "go").touch()
     await scene.finish()
     started = [event["run"] for event in scene.server.events if event["kind"] == "run_started"]
-    assert started == ["r1", "r2", "r2"]
+    # an event whose answer was lost with the agent is sent once more: at least once, never less
+    assert started in (["r1", "r2", "r2"], ["r1", "r2", "r2", "r2"])
     assert len(set(scene.server.nonces)) == 1
     assert scene.server.text("r2", "log.txt") == "two\n"
     assert scene.server.finished == {"outcome": "done", "sentence": ""}
