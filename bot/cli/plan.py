@@ -55,7 +55,10 @@ def run(args: argparse.Namespace) -> int:
     answers = _answers(args.text, config, settings)
     if not answers:
         print(f"There is no command in this text; a line that begins with {settings.prefix} is one.", file=sys.stderr)
-    print(json.dumps(_as_json(answers), indent=2) if args.json else "\n\n".join(_as_text(each) for each in answers))
+    if args.json:
+        print(json.dumps(_as_json(answers), indent=2))
+    elif answers:
+        print("\n\n".join(_as_text(each) for each in answers))
     return 0
 
 
@@ -156,9 +159,16 @@ def _as_text(answer: Answer) -> str:
         said[-1] += f" {duration(lease.timeout_s)} a run" + (
             f", {lease.estimate_usd:.2f} USD" if lease.estimate_usd else ""
         )
-    said.append(f"  cost at most {answer.plan.estimate_usd:.2f} USD")
+    estimate = answer.plan.estimate_usd
+    said.append(f"  cost at most {estimate:.2f} USD" if estimate else "  costs nothing")
     for name in answer.plan.targets:
-        metrics = answer.config.benchmarks[name].metrics
-        said += [f"  {name} {metric.name}: {metric_text(metric).replace('`', '')}" for metric in metrics]
-        said += [] if metrics else [f"  {name}: judged by its exit status"]
+        benchmark = answer.config.benchmarks[name]
+        said += [f"  {name} {metric.name}: {_unmarked(metric_text(metric))}" for metric in benchmark.metrics]
+        said += [] if benchmark.metrics else [f"  {name}: judged by its exit status"]
+        said += [f"  {name}, not said and taken for granted: {_unmarked(note)}" for note in benchmark.notes]
     return "\n".join(said)
+
+
+def _unmarked(sentence: str) -> str:
+    """A sentence of Markdown as the terminal shows it."""
+    return sentence.replace("`", "")

@@ -74,6 +74,8 @@ def _metrics(plan: Plan, call: Call) -> list[str]:
             lines.append(f"- {code(name)} {code(metric.name)}: {metric_text(metric)}")
         if not benchmarks[name].metrics:
             lines.append(f"- {code(name)}: its exit status")
+        for note in benchmarks[name].notes:
+            lines.append(f"- {code(name)}, not said and taken for granted: {note}")
     return lines
 
 

@@ -1,15 +1,16 @@
 """`.github/benchmark.yml` as a `RepoConfig`, or everything that is wrong with it at once, each fault with its place."""
 
 import re
-import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 from bot.core.entries import read_benchmark
 from bot.core.fields import Field
-from bot.core.grammar import RESERVED
-from bot.core.nouns import Benchmark, ConfigFault, Refusal, RepoConfig, ScriptsSource, Trigger
+from bot.core.grammar import RESERVED, render
+from bot.core.nouns import Benchmark, Command, ConfigFault, Hardware, Refusal, RepoConfig, ScriptsSource, Trigger
+from bot.core.options import OPTIONS, OptionError, not_yet
+from bot.core.planning import PlanInputs, plan
 from bot.core.targets import resolve_targets
 from bot.core.wording import code
 from bot.core.yaml12 import read_tree
@@ -20,6 +21,8 @@ KEYS = ("version", "python", "setup", "setup_inputs", "scripts", "benchmarks", "
 TRIGGER_OPTIONS = ("on", "scenario", "init", "vs", "pairs", "seeds")
 MOST_BENCHMARKS = 500
 MOST_FAULTS = 100
+# how many leases are too many is decided when a trigger fires: most benchmarks may then be left out by their paths
+_ANY_NUMBER = 1_000_000
 # field, lowest, highest, names that may stand for numbers
 _CRON = (
     ("minute", 0, 59, ()),
@@ -118,18 +121,52 @@ def _trigger(name: str, field: Field, config: RepoConfig, *, timed: bool = False
     values = field.entries(
         ("benchmarks", *TRIGGER_OPTIONS, *timing), required=("benchmarks", "cron") if timed else ("benchmarks",)
     )
-    words: list[str] = []
-    if "benchmarks" in values:
-        texts = values["benchmarks"].texts()
-        words = [word for text in texts for word in text.split()]
-        found = resolve_targets(tuple(words), config) if words else ()
-        if isinstance(found, Refusal):
-            values["benchmarks"].fault(found.sentence, found.hint)
-    for option in TRIGGER_OPTIONS:
-        if option in values:
-            words.append(f"{option}={','.join(values[option].texts())}")
-    cron = _cron(values.get("cron"))
-    return Trigger(name=name, text=shlex.join(words), cron=cron, timezone=_timezone(values.get("timezone")))
+    options = {option: _option(option, values[option]) for option in TRIGGER_OPTIONS if option in values}
+    if "pairs" in options and "seeds" in options:
+        values["seeds"].fault("`pairs` and `seeds` are two ways of counting runs.", "Keep one of them.")
+    texts = values["benchmarks"].texts() if "benchmarks" in values else ()
+    words = tuple(word for text in texts for word in text.split())
+    command = Command(verb="run", targets=words, options=options, line=field.node.line, text="")
+    if words and config.benchmarks:
+        _can_be_planned(command, field, values["benchmarks"], config)
+    return Trigger(
+        name=name,
+        text=render(command, "").strip(),
+        cron=_cron(values.get("cron")),
+        timezone=_timezone(values.get("timezone")),
+    )
+
+
+def _option(name: str, field: Field) -> str:
+    """An option of a command, checked as in a command."""
+    check, text = OPTIONS[name].check, ",".join(field.texts())
+    if check is None or not text:
+        return ""
+    try:
+        value = check(text)
+    except OptionError as error:
+        field.fault(f"{code(f'{name}: {text}')} cannot be read: {error.sentence}.", error.hint)
+        return ""
+    missing = not_yet(name, value)
+    if missing is not None:
+        field.fault(f"{code(missing)} is not available in this version.")
+    return value
+
+
+def _can_be_planned(command: Command, trigger: Field, targets: Field, config: RepoConfig) -> None:
+    """Names of benchmarks, hardware, scenarios and inits must exist: nobody is there to read a refusal at night."""
+    found = resolve_targets(command.targets, config)
+    if isinstance(found, Refusal):
+        targets.fault(found.sentence, found.hint)
+        return
+    if trigger.faults:
+        return  # names that a faulty entry would have declared cannot be told from names that nothing declares
+    names = {name for benchmark in config.benchmarks.values() for name in benchmark.hardware}
+    hardware = {name: Hardware(name=name) for name in names}
+    inputs = PlanInputs(command=command, targets=found, config=config, hardware=hardware, most_leases=_ANY_NUMBER)
+    planned = plan(inputs)
+    if isinstance(planned, Refusal):
+        trigger.fault(planned.sentence, planned.hint)
 
 
 def _timezone(field: Field | None) -> str:

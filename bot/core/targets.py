@@ -4,7 +4,7 @@ from fnmatch import fnmatchcase
 
 from bot.core.grammar import FIRST_VERBS
 from bot.core.nouns import Refusal, RepoConfig
-from bot.core.wording import code, did_you_mean, listed
+from bot.core.wording import code, listed, nearest, one_of
 
 _GLOB = frozenset("*?[")
 
@@ -66,12 +66,16 @@ def _unknown(words: list[str], config: RepoConfig) -> Refusal:
         sentence = f"No benchmark matches {listed(words, 'or')}."
     else:
         sentence = f"There is no benchmark or group called {listed(words, 'or')}."
-    hints = [
-        did_you_mean(word.lstrip("-"), (*names, *FIRST_VERBS) if at == 0 else names) for at, word in enumerate(words)
-    ]
+    hints = [_hint(word.lstrip("-"), names, FIRST_VERBS if at == 0 else ()) for at, word in enumerate(words)]
     if len(words) == 1:
         hint = hints[0]
     else:
         near = [f"For {code(word)}: {hint}" for word, hint in zip(words, hints, strict=True) if hint.startswith("Did")]
         hint = " ".join(near) or hints[0]
     return Refusal(code="unknown_target", sentence=sentence, hint=hint)
+
+
+def _hint(word: str, names: tuple[str, ...], verbs: tuple[str, ...]) -> str:
+    """The nearest names; a verb only where one was probably mistyped."""
+    near = nearest(word, (*names, *verbs))
+    return f"Did you mean {listed(near, 'or')}?" if near else one_of(names)
