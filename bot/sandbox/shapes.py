@@ -136,7 +136,8 @@ class Shapes:
         opened = sum(pull.open for pull in repository.pulls.values())
         times = dict.fromkeys(("created_at", "updated_at", "pushed_at"), iso(repository.created_at))
         zeros = ("forks", "forks_count", "watchers", "watchers_count", "stargazers_count", "size")
-        switches = ("has_issues", "has_projects", "has_wiki", "has_pages", "has_discussions", "archived", "disabled")
+        switches = ("has_issues", "has_projects", "has_wiki", "has_pages", "has_discussions", "has_downloads")
+        others = ("archived", "disabled")
         return {
             "id": repository.id,
             "node_id": _node("Repository", repository.id),
@@ -166,7 +167,7 @@ class Shapes:
             "subscribers_count": 0,
             "open_issues": opened,
             "open_issues_count": opened,
-            **dict.fromkeys(switches, False),
+            **dict.fromkeys((*switches, *others), False),
             "topics": [],
             "is_template": False,
             "allow_forking": True,

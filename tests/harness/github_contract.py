@@ -1,0 +1,281 @@
+"""GitHub's own descriptions as judges: of calls and answers of its REST API, and of webhooks.
+
+A description is made for documentation, so it is read strictly here: a field or a query parameter that it does not
+name is a violation, although GitHub would ignore it.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from tests.harness.fetch_contracts import FOLDER
+
+Json = dict[str, Any]
+# statuses that GitHub may answer anywhere, though few calls describe them
+ERRORS = frozenset((401, 403, 404, 405, 409, 410, 422, 429, 500, 502, 503))
+_WORDS = {"example", "examples", "discriminator", "xml", "externalDocs"}
+_BY_ID = re.compile(r"^/repositories/\d+(?=/|$)")
+_LONGEST = 200
+
+
+def contracts_or_skip(name: str) -> Json:
+    """A description; the test is skipped on a laptop that has none, and fails in CI."""
+    path = FOLDER / name
+    if path.is_file():
+        return _read(name)
+    sentence = "GitHub's descriptions are not here; `python -m tests.harness.fetch_contracts` fetches them"
+    if os.environ.get("CI") == "true":
+        pytest.fail(sentence)
+    pytest.skip(sentence)
+
+
+@cache
+def _read(name: str) -> Json:
+    content: Json = json.loads((FOLDER / name).read_text())
+    return content
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One path of the description."""
+
+    template: str
+    pattern: re.Pattern[str]
+    literal: int
+    item: Mapping[str, Any]
+
+
+class RestContract:
+    """Says what is wrong with a call or an answer; an empty list is none."""
+
+    def __init__(self) -> None:
+        self._document = contracts_or_skip("rest.json")
+        self._schemas: Json = self._document["components"]["schemas"]
+        self._routes = sorted((_route(path, item) for path, item in self._document["paths"].items()), key=_least_first)
+        self._compiled: dict[str, jsonschema_rs.Validator] = {}
+
+    def check_request(self, method: str, path: str, query: Mapping[str, str], body: Any) -> list[str]:
+        """Violations of one call; `path` is below the API's address, `body` None when there is none."""
+        route, operation = self._operation(method, path)
+        if operation is None:
+            return [f"{method} {path}: GitHub describes no such call"]
+        name = f"{method} {route.template}"
+        parameters = [
+            self._deref(each) for each in (*route.item.get("parameters", ()), *operation.get("parameters", ()))
+        ]
+        known = {each["name"]: each for each in parameters if each["in"] == "query"}
+        said = [f"{name}: no query parameter {key}" for key in query if key not in known]
+        for key, text in query.items():
+            if key in known:
+                said += self._judge(
+                    f"{name} ?{key}", known[key]["schema"], _typed(text, self._deref(known[key]["schema"]))
+                )
+        described = self._deref(operation["requestBody"]) if "requestBody" in operation else None
+        if body is None or described is None:
+            needed = described is not None and described.get("required", False)
+            return [*said, *([f"{name}: the body is missing"] if needed and body is None else [])]
+        schema = described["content"]["application/json"]["schema"]
+        return [*said, *self._judge(name, schema, body), *self._unknown(name, schema, body)]
+
+    def check_response(self, method: str, path: str, status: int, body: Any) -> list[str]:
+        """Violations of one answer."""
+        route, operation = self._operation(method, path)
+        if operation is None:
+            return [f"{method} {path}: GitHub describes no such call"]
+        name = f"{method} {route.template} -> {status}"
+        described = operation["responses"].get(str(status))
+        if described is None:
+            if status not in ERRORS:
+                return [f"{name}: GitHub describes no such status"]
+            fits = isinstance(body, dict) and isinstance(body.get("message"), str) and "documentation_url" in body
+            return [] if fits else [f"{name}: an error has a message and a documentation_url"]
+        content = self._deref(described).get("content", {}).get("application/json")
+        if content is None:
+            return [] if body in (None, {}, "") or status >= 400 else [f"{name}: no body is described"]
+        return self._judge(name, content["schema"], body)
+
+    def example(self, method: str, path: str, status: int) -> Any:
+        """GitHub's own example of an answer, None where there is none."""
+        _, operation = self._operation(method, path)
+        described = self._deref(operation["responses"][str(status)]) if operation else {}
+        examples = described.get("content", {}).get("application/json", {}).get("examples", {})
+        for example in examples.values():
+            return self._deref(example).get("value")
+        return None
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _operation(self, method: str, path: str) -> tuple[Route, Any]:
+        path = _BY_ID.sub("/repos/owner/repo", path).rstrip("/") or "/"
+        for route in self._routes:
+            if route.pattern.fullmatch(path) and method.lower() in route.item:
+                return route, route.item[method.lower()]
+        return self._routes[0], None
+
+    def _deref(self, value: Any) -> Any:
+        while isinstance(value, dict) and "$ref" in value:
+            found: Any = self._document
+            for part in value["$ref"].removeprefix("#/").split("/"):
+                found = found[part]
+            value = found
+        return value
+
+    def _judge(self, name: str, schema: Any, value: Any) -> list[str]:
+        key = json.dumps(schema, sort_keys=True)
+        if key not in self._compiled:
+            self._compiled[key] = compile_schema(schema, self._schemas)
+        return [_sentence(name, error) for error in self._compiled[key].iter_errors(value)]
+
+    def _unknown(self, name: str, schema: Any, value: Any) -> list[str]:
+        """Fields that no part of the schema names."""
+        if not isinstance(value, dict):
+            return []
+        known: set[str] = set()
+        open_ended = False
+        for part in self._parts(schema):
+            known |= set(part.get("properties", ()))
+            open_ended |= part.get("additionalProperties") not in (None, False) or not part.get("properties")
+        return [] if open_ended and not known else [f"{name}: no field {key}" for key in value if key not in known]
+
+    def _parts(self, schema: Any) -> Iterator[Json]:
+        schema = self._deref(schema)
+        yield schema
+        for word in ("allOf", "anyOf", "oneOf"):
+            for part in schema.get(word, ()):
+                yield from self._parts(part)
+
+
+class WebhookContract:
+    """Says what is wrong with a webhook that we compose; gives GitHub's examples of webhooks."""
+
+    def __init__(self) -> None:
+        document = contracts_or_skip("webhooks.json")
+        self._schemas: Json = document["components"]["schemas"]
+        self._webhooks: Json = document["webhooks"]
+        self._compiled: dict[str, jsonschema_rs.Validator] = {}
+
+    def check(self, event: str, payload: Mapping[str, Any]) -> list[str]:
+        """Violations of one payload; the event is told by its name and its action."""
+        parts = [event, str(payload.get("action", ""))] if "action" in payload else [event]
+        key = "-".join(part.replace("_", "-") for part in parts)
+        if key not in self._webhooks:
+            return [f"{key}: GitHub describes no such webhook"]
+        if key not in self._compiled:
+            body = self._webhooks[key]["post"]["requestBody"]["content"]["application/json"]["schema"]
+            self._compiled[key] = compile_schema(body, self._schemas)
+        return [_sentence(key, error) for error in self._compiled[key].iter_errors(dict(payload))]
+
+
+def examples() -> list[tuple[str, Json]]:
+    """Every example of a webhook that GitHub gives, as event and payload."""
+    found: Any = contracts_or_skip("examples.json")
+    return [(entry["name"], example) for entry in found for example in entry["examples"]]
+
+
+def middleware(contract: RestContract, prefix: str, violations: list[str]) -> Middleware:
+    """Judges every call that passes a server, and its answer; sentences are collected, nothing is changed."""
+
+    @web.middleware
+    async def judge(request: web.Request, handler: Handler) -> web.StreamResponse:
+        response = await handler(request)
+        path = request.path.removeprefix(prefix)
+        raw = await request.read()
+        sent = json.loads(raw) if raw else None
+        if response.status < 400:
+            violations.extend(contract.check_request(request.method, path, request.query, sent))
+        if isinstance(response, web.Response):
+            body = json.loads(response.text) if response.text else None
+            violations.extend(contract.check_response(request.method, path, response.status, body))
+        return response
+
+    return judge
+
+
+def compile_schema(schema: Any, schemas: Json) -> jsonschema_rs.Validator:
+    """A validator of one schema with only those others that it refers to."""
+    root = _convert(schema)
+    closure: Json = {}
+    waiting = list(_references(root))
+    while waiting:
+        name = waiting.pop()
+        if name not in closure:
+            closure[name] = _convert(schemas[name])
+            waiting += _references(closure[name])
+    whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_wrapped(root), "$defs": closure}
+    return jsonschema_rs.validator_for(whole, validate_formats=False)
+
+
+def _wrapped(root: Json) -> Json:
+    return {"allOf": [root]}
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"].rpartition("/")[2]
+        for each in value.values():
+            yield from _references(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _references(each)
+
+
+def _convert(schema: Any) -> Any:
+    """OpenAPI 3.0 to JSON Schema; keys inside `properties` are names, not words of the language."""
+    if isinstance(schema, list):
+        return [_convert(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made: Json = {}
+    for key, value in schema.items():
+        if key in _WORDS or key.startswith("x-") or key == "nullable":
+            continue
+        if key == "properties":
+            made[key] = {name: _convert(each) for name, each in value.items()}
+        elif key == "$ref":
+            made[key] = f"#/$defs/{value.rpartition('/')[2]}"
+        else:
+            made[key] = _convert(value)
+    return _nullable(made) if schema.get("nullable") else made
+
+
+def _nullable(made: Json) -> Json:
+    if isinstance(made.get("type"), str) and not {"allOf", "anyOf", "oneOf"} & set(made):
+        made["type"] = [made["type"], "null"]
+        if "enum" in made and None not in made["enum"]:
+            made["enum"] = [*made["enum"], None]
+        return made
+    return {"anyOf": [made, {"type": "null"}]}
+
+
+def _route(path: str, item: Json) -> Route:
+    # these may hold slashes: names of branches and paths of files
+    wide = {"path", "basehead", "ref", "tree_sha", "sha"}
+    pattern = re.sub(r"\\\{(\w+)\\\}", lambda found: ".+" if found[1] in wide else "[^/]+", re.escape(path))
+    return Route(path, re.compile(pattern), len(re.sub(r"\{\w+\}", "", path)), item)
+
+
+def _least_first(route: Route) -> tuple[int, str]:
+    return -route.literal, route.template
+
+
+def _typed(text: str, schema: Mapping[str, Any]) -> Any:
+    read: dict[str, Callable[[str], Any]] = {"integer": int, "number": float, "boolean": lambda word: word == "true"}
+    try:
+        return read.get(str(schema.get("type")), str)(text)
+    except ValueError:
+        return text
+
+
+def _sentence(name: str, error: Any) -> str:
+    place = "/".join(str(part) for part in error.instance_path)
+    return f"{name} {place}: {error.message}"[:_LONGEST]
