@@ -4,12 +4,10 @@ import asyncio
 import hashlib
 import hmac
 import json
+import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import aiohttp
 from aiohttp import web
 from gidgethub import routing, sansio
 
@@ -43,8 +41,7 @@ def delivery(number: int) -> tuple[dict[str, str], bytes]:
     return headers, body
 
 
-@asynccontextmanager
-async def bare_app() -> AsyncIterator[str]:
+def bare_app() -> web.Application:
     """The peer: aiohttp and gidgethub, signature and routing, nothing stored."""
     router = routing.Router()
 
@@ -59,15 +56,7 @@ async def bare_app() -> AsyncIterator[str]:
 
     app = web.Application()
     app.router.add_post("/webhook", handle)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
-        yield f"http://127.0.0.1:{port}/webhook"
-    finally:
-        await runner.cleanup()
+    return app
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,40 +71,75 @@ class Load:
         return self.latencies[min(len(self.latencies) - 1, int(share * len(self.latencies)))]
 
 
-async def flood(url: str, first: int, count: int, at_once: int = 16) -> Load:
-    """As many as go through with `at_once` connections."""
-    made = [delivery(first + number) for number in range(count)]
-    latencies: list[float] = []
+class Line:
+    """One connection that is kept. Bytes are written and read by hand: the load must cost less than what it loads."""
 
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=at_once)) as session:
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-        async def one(worker: int) -> None:
-            for headers, body in made[worker::at_once]:
-                begun = time.perf_counter()
-                async with session.post(url, data=body, headers=headers) as answer:
-                    assert answer.status == 202, await answer.text()
-                latencies.append(time.perf_counter() - begun)
-
+    async def send(self, number: int, raw: bytes) -> float:
+        """Send a delivery; seconds until its answer was read."""
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self.port)
+        reader, writer = self._streams
         begun = time.perf_counter()
-        await asyncio.gather(*(one(worker) for worker in range(at_once)))
-        seconds = time.perf_counter() - begun
-    return Load(count / seconds, tuple(sorted(latencies)))
+        writer.write(raw)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+        await reader.readexactly(length)
+        assert head.startswith(b"HTTP/1.1 202"), f"delivery {number}: {head[:60]!r}"
+        return time.perf_counter() - begun
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._streams is not None:
+            self._streams[1].close()
 
 
-async def steady(url: str, first: int, per_second: int, seconds: int) -> Load:
-    """A fixed rate, whatever the answers take."""
-    made = [delivery(first + number) for number in range(per_second * seconds)]
+def as_bytes(number: int) -> bytes:
+    """A delivery as it goes over the wire."""
+    headers, body = delivery(number)
+    lines = ["POST /webhook HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+async def flood(port: int, first: int, count: int, at_once: int = 16) -> Load:
+    """As many as go through with `at_once` connections."""
+    made = [as_bytes(first + number) for number in range(count)]
     latencies: list[float] = []
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
-        async def one(at: float, headers: dict[str, str], body: bytes) -> None:
-            await asyncio.sleep(max(0.0, at - time.perf_counter()))
-            begun = time.perf_counter()
-            async with session.post(url, data=body, headers=headers) as answer:
-                assert answer.status == 202, await answer.text()
-            latencies.append(time.perf_counter() - begun)
+    async def one(worker: int) -> None:
+        line = Line(port)
+        for at in range(worker, count, at_once):
+            latencies.append(await line.send(first + at, made[at]))
+        line.close()
 
-        begun = time.perf_counter() + 0.2
-        tasks = [one(begun + i / per_second, *parts) for i, parts in enumerate(made)]
-        await asyncio.gather(*tasks)
+    begun = time.perf_counter()
+    await asyncio.gather(*(one(worker) for worker in range(at_once)))
+    return Load(count / (time.perf_counter() - begun), tuple(sorted(latencies)))
+
+
+async def steady(port: int, first: int, per_second: int, seconds: int) -> Load:
+    """A fixed rate, whatever the answers take: each is sent when its time has come, on a line that is free."""
+    count = per_second * seconds
+    made = [as_bytes(first + number) for number in range(count)]
+    free = [Line(port) for _ in range(64)]
+    latencies: list[float] = []
+    begun = time.perf_counter() + 0.2
+
+    async def one(at: int) -> None:
+        await asyncio.sleep(max(0.0, begun + at / per_second - time.perf_counter()))
+        line = free.pop() if free else Line(port)
+        latencies.append(await line.send(first + at, made[at]))
+        free.append(line)
+
+    await asyncio.gather(*(one(at) for at in range(count)))
+    for line in free:
+        line.close()
     return Load(float(per_second), tuple(sorted(latencies)))
+
+
+if __name__ == "__main__":
+    web.run_app(bare_app(), host="127.0.0.1", port=int(sys.argv[1]), access_log=None, print=None)

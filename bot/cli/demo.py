@@ -89,7 +89,7 @@ class Stage:
 
 
 async def _demo(folder: Path, args: argparse.Namespace) -> int:
-    async with _stage(folder, args.port) as stage:
+    async with set_stage(folder, args.port) as stage:
         print(f"A local GitHub with three pull requests: {stage.sandbox.url}/{FULL_NAME}/pulls", flush=True)
         began = time.monotonic()
         for pull in stage.pulls:
@@ -112,7 +112,8 @@ async def _demo(folder: Path, args: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
-async def _stage(folder: Path, port: int) -> AsyncIterator[Stage]:
+async def set_stage(folder: Path, port: int = 0) -> AsyncIterator[Stage]:
+    """Set everything up in an empty folder; at the end nothing is left running."""
     repository = await asyncio.to_thread(training_repository.build, folder / "digits.git")
     sandbox = Sandbox(folder / "github")
     await sandbox.start(port)
@@ -168,14 +169,14 @@ async def _watch(stage: Stage) -> tuple[Report, ...]:
                 if shown.get(check.id) != news:
                     print(news, flush=True)
                     shown[check.id] = news
-        reports = await _finished(stage.bot)
+        reports = await finished(stage.bot)
         if len(reports) == len(stage.pulls):
             return reports
         await asyncio.sleep(1.0)
     raise TimeoutError(f"the requests did not end within {PATIENCE_S:.0f} s")
 
 
-async def _finished(bot: Bot) -> tuple[Report, ...]:
+async def finished(bot: Bot) -> tuple[Report, ...]:
     """Reports of requests of which nothing remains to be said, and whose machines are gone."""
     async with bot.services.database.read() as tx:
         requests = (await tx.scalars(select(Request).order_by(Request.number, Request.created_at))).all()

@@ -9,7 +9,7 @@ from bot.core.nouns import Benchmark, Input, Parameter, Variant
 from bot.core.options import NAME
 from bot.core.planning import wrong_value
 from bot.core.quantities import decimal
-from bot.core.wording import code, did_you_mean
+from bot.core.wording import a, code, did_you_mean
 from bot.measure.metrics import BUILTINS, Amount, Better, Kind, Metric, Per, Pick, Scale, complete
 from runners.protocol import PlaceholderError, fill
 
@@ -26,6 +26,9 @@ BENCHMARK_KEYS = (
     "init",
     "metrics",
 )
+VARIANT_KEYS = ("args",)
+INPUT_KEYS = ("url", "sha256")
+PARAMETER_KEYS = ("default", "min", "max", "choices")
 _METRIC_WORDS = {"kind": Kind, "pick": Pick, "better": Better, "scale": Scale, "per": Per}
 METRIC_KEYS = ("tag", "builtin", *_METRIC_WORDS, "unit", "tolerance", "noise", "target", "gate")
 _FILLED_IN = ("seed", "init", "scenario", "args")
@@ -37,12 +40,10 @@ def read_benchmark(name: str, field: Field, hardware: Sequence[str] | None) -> B
     fields = field.entries(BENCHMARK_KEYS, required=("run",))
     inputs = _inputs(fields.get("inputs"))
     parameters = _parameters(fields.get("parameters"))
-    scenarios, inits = _variants(fields.get("scenarios"), "scenario"), _variants(fields.get("init"), "init")
     known = [*_FILLED_IN, *(f"inputs.{item.name}" for item in inputs), *(item.name for item in parameters)]
+    scenarios = _variants(fields.get("scenarios"), "scenario", known)
+    inits = _variants(fields.get("init"), "init", known)
     run = _command(fields.get("run"), known)
-    for variant in ("scenarios", "init"):
-        for entry in fields[variant].entries().values() if variant in fields else ():
-            _command(_args(entry), [word for word in known if word != "args"])
     metrics, notes = _metrics(fields.get("metrics"))
     defaults = Benchmark(name=name, run=run)
     return Benchmark(
@@ -105,7 +106,7 @@ def _inputs(field: Field | None) -> tuple[Input, ...]:
     found: list[Input] = []
     for name, entry in field.named("input").items() if field else ():
         _variable(entry, name, "input", [item.name for item in found])
-        values = entry.entries(("url", "sha256"), required=("url", "sha256"))
+        values = entry.entries(INPUT_KEYS, required=INPUT_KEYS)
         url = values["url"].text() if "url" in values else None
         if url is not None and not re.fullmatch(r"https?://[^\s/]+\S*", url):
             values["url"].fault("This must be an address that starts with `https://` or `http://`.")
@@ -119,7 +120,7 @@ def _inputs(field: Field | None) -> tuple[Input, ...]:
 def _variable(entry: Field, name: str, what: str, others: Sequence[str]) -> None:
     """The name becomes part of a variable's name in the environment."""
     if not (name.isascii() and name.isidentifier()):
-        entry.fault(f"{code(name)} cannot be the name of a {what}.", "Use letters, digits and `_`, no digit first.")
+        entry.fault(f"{code(name)} cannot be the name of {a(what)}.", "Use letters, digits and `_`, no digit first.")
     elif name.upper() in [other.upper() for other in others]:
         entry.fault(f"{code(name)} and another {what} differ only in upper and lower case.")
 
@@ -130,7 +131,7 @@ def _parameters(field: Field | None) -> tuple[Parameter, ...]:
         _variable(entry, name, "parameter", [item.name for item in found])
         if name in _FILLED_IN:
             entry.fault(f"{code('{' + name + '}')} has a meaning of its own; call the parameter something else.")
-        values = entry.entries(("default", "min", "max", "choices"), required=("default",))
+        values = entry.entries(PARAMETER_KEYS, required=("default",))
         parameter = Parameter(
             name=name,
             default=(values["default"].text() if "default" in values else None) or "",
@@ -154,18 +155,13 @@ def _parameters(field: Field | None) -> tuple[Parameter, ...]:
     return tuple(found)
 
 
-def _variants(field: Field | None, what: str) -> tuple[Variant, ...]:
-    found = []
-    for name, entry in field.named(what, reserved=("all",)).items() if field else ():
-        args = _args(entry)
-        found.append(Variant(name=name, args=_text(args)))
-    return tuple(found)
-
-
-def _args(entry: Field) -> Field | None:
-    # read twice: the names are needed before the placeholders can be checked
-    quiet = Field(entry.node, entry.where, [])
-    return quiet.entries(("args",)).get("args")
+def _variants(field: Field | None, what: str, known: Sequence[str]) -> tuple[Variant, ...]:
+    """Scenarios or inits. Their text goes where `{args}` stands, so it cannot hold that itself."""
+    inside = [word for word in known if word != "args"]
+    entries = field.named(what, reserved=("all",)).items() if field else ()
+    return tuple(
+        Variant(name=name, args=_command(entry.entries(VARIANT_KEYS).get("args"), inside)) for name, entry in entries
+    )
 
 
 def _metrics(field: Field | None) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
@@ -179,11 +175,17 @@ def _metrics(field: Field | None) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
         try:
             metric = complete(name, declared)
         except ValueError as error:
-            entry.fault(f"{str(error).removeprefix(f'{name}: ').rstrip('.')}.".capitalize())
+            entry.fault(_sentence(str(error), name))
         else:
             metrics.append(metric)
             notes += _assumed(metric, declared)
     return tuple(metrics), tuple(notes)
+
+
+def _sentence(text: str, name: str) -> str:
+    """What is wrong with a metric, without its name in front: the place of the fault says it already."""
+    rest = text.removeprefix(f"{name}: ")
+    return f"{rest if rest == text else rest[0].upper() + rest[1:]}."
 
 
 def _declared(entry: Field) -> dict[str, object]:

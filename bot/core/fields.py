@@ -7,7 +7,7 @@ from typing import TypeVar
 from bot.core.nouns import ConfigFault
 from bot.core.options import NAME
 from bot.core.quantities import decimal, seconds, whole
-from bot.core.wording import code, did_you_mean, listed
+from bot.core.wording import a, code, did_you_mean, listed
 from bot.core.yaml12 import Entries, Items, Node, Scalar
 
 _Number = TypeVar("_Number", int, float)
@@ -66,12 +66,12 @@ class Field:
         for (key, _), field in zip(_entries(self.node), found.values(), strict=True):
             if not NAME.fullmatch(key.text):
                 Field(key, field.where, self.faults).fault(
-                    f"{code(key.text)} cannot be the name of a {what}.",
+                    f"{code(key.text)} cannot be the name of {a(what)}.",
                     "Names are made of letters, digits, `.`, `_` and `-`, and are at most 100 long.",
                 )
             elif key.text.lower() in reserved:
                 Field(key, field.where, self.faults).fault(
-                    f"A {what} cannot be called {code(key.text)}: the word means something in a command."
+                    f"{a(what).capitalize()} cannot be called {code(key.text)}: the word means something in a command."
                 )
         return found
 

@@ -18,6 +18,9 @@ from bot.core.yaml12 import read_tree
 CONFIG_PATH = ".github/benchmark.yml"
 VERSION = "1"
 KEYS = ("version", "python", "setup", "setup_inputs", "scripts", "benchmarks", "on_approval", "schedules", "retention")
+SCRIPTS_KEYS = ("repository", "ref")
+RETENTION_KEYS = ("good", "bad")
+TIMING_KEYS = ("cron", "timezone")
 TRIGGER_OPTIONS = ("on", "scenario", "init", "vs", "pairs", "seeds")
 MOST_BENCHMARKS = 500
 MOST_FAULTS = 100
@@ -54,7 +57,7 @@ def _config(root: Field, hardware: Sequence[str] | None) -> RepoConfig:
     fields = root.entries(KEYS, required=("version", "benchmarks"))
     _version(fields.get("version"))
     benchmarks = _benchmarks(fields.get("benchmarks"), hardware)
-    retention = fields["retention"].entries(("good", "bad")) if "retention" in fields else {}
+    retention = fields["retention"].entries(RETENTION_KEYS) if "retention" in fields else {}
     defaults = RepoConfig()
     config = RepoConfig(
         python=_python(fields.get("python")),
@@ -93,7 +96,7 @@ def _keep(field: Field | None, default: int) -> int:
 def _scripts(field: Field | None) -> ScriptsSource | None:
     if field is None:
         return None
-    values = field.entries(("repository", "ref"), required=("repository",))
+    values = field.entries(SCRIPTS_KEYS, required=("repository",))
     repository = values["repository"].text() if "repository" in values else None
     ref = values["ref"].text() if "ref" in values else "main"
     if repository is not None and not re.fullmatch(r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+", repository):
@@ -117,10 +120,8 @@ def _schedules(field: Field | None, config: RepoConfig) -> tuple[Trigger, ...]:
 
 def _trigger(name: str, field: Field, config: RepoConfig, *, timed: bool = False) -> Trigger:
     """What runs by itself; its benchmarks and options are those of a command."""
-    timing = ("cron", "timezone") if timed else ()
-    values = field.entries(
-        ("benchmarks", *TRIGGER_OPTIONS, *timing), required=("benchmarks", "cron") if timed else ("benchmarks",)
-    )
+    known = ("benchmarks", *TRIGGER_OPTIONS, *(TIMING_KEYS if timed else ()))
+    values = field.entries(known, required=("benchmarks", "cron") if timed else ("benchmarks",))
     options = {option: _option(option, values[option]) for option in TRIGGER_OPTIONS if option in values}
     if "pairs" in options and "seeds" in options:
         values["seeds"].fault("`pairs` and `seeds` are two ways of counting runs.", "Keep one of them.")

@@ -31,6 +31,11 @@ def listed(words: Iterable[str], joint: str = "and") -> str:
     return f"{', '.join(quoted[:-1])} {joint} {quoted[-1]}"
 
 
+def a(noun: str) -> str:
+    """The noun with its article."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
 def nearest(word: str, names: Iterable[str]) -> tuple[str, ...]:
     """At most three names, most similar first; names that do not resemble the word are left out."""
     wanted = word[:SHOWN_CHARACTERS].casefold()

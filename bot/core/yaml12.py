@@ -188,7 +188,9 @@ class _Builder:
                 sentence = "YAML 1.2 has no merge keys (`<<`)."
                 self.problems.append(Problem(key.line, key.column, sentence, "Write the keys out."))
             else:
-                pairs[key.text] = (key, value)
+                # nothing stands nowhere: the parser would say at the next word, or behind the end
+                nothing = isinstance(value, Scalar) and value.plain and not value.text
+                pairs[key.text] = (key, Scalar("", True, key.line, key.column) if nothing else value)
         return tuple(pairs.values())
 
     def _add(self, event: Event, node: Node, count: int, height: int, anchor: str | None) -> None:

@@ -1,5 +1,7 @@
 """What a command runs: order, seeds, variants, limits, and what is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from bot.core.calls import plan_of
@@ -185,10 +187,6 @@ def test_paths_say_which_benchmarks_a_change_is_about(paths: list[str], names: t
 
 def test_the_line_that_repeats_a_comparison_is_safe_to_paste() -> None:
     options = {"pairs": "3", "set.note": "a b; rm -rf x", "sha": "a" * 40, "on": "a100x1", "vs": "base"}
-    given = command("run", "resnet*")
-    line = reproduce_command(call(type(given)(**{**_fields(given), "options": options}), resolved=("resnet50",)))
+    given = replace(command("run", "resnet*"), options=options)
+    line = reproduce_command(call(given, resolved=("resnet50",)))
     assert line == f"benchbot run resnet50 --vs {BASE} pairs=3 'set.note=a b; rm -rf x'"
-
-
-def _fields(given: object) -> dict[str, object]:
-    return {name: getattr(given, name) for name in ("verb", "targets", "line", "text")}
