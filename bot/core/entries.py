@@ -85,21 +85,27 @@ def _command(field: Field | None, known: Sequence[str]) -> str:
 
 
 def _hardware(field: Field | None, hardware: Sequence[str] | None) -> tuple[str, ...]:
-    names = field.texts() if field else ()
-    for name in names:
-        if field and (not NAME.fullmatch(name) or name == "all"):
-            field.fault(f"{code(name)} cannot be the name of hardware.")
-        elif field and hardware is not None and name not in hardware:
-            field.fault(f"The operator has defined no hardware {code(name)}.", did_you_mean(name, tuple(hardware)))
-    return names
+    names: dict[str, None] = {}
+    for item in field.each() if field else ():
+        name = item.text()
+        if name is None:
+            continue
+        names[name] = None
+        if not NAME.fullmatch(name) or name == "all":
+            item.fault(f"{code(name)} cannot be the name of hardware.")
+        elif hardware is not None and name not in hardware:
+            item.fault(f"The operator has defined no hardware {code(name)}.", did_you_mean(name, tuple(hardware)))
+    return tuple(names)
 
 
 def _groups(field: Field | None) -> tuple[str, ...]:
-    names = tuple(name.removeprefix("@") for name in (field.texts() if field else ()))
-    for name in names:
-        if field and not NAME.fullmatch(name):
-            field.fault(f"{code(name)} cannot be the name of a group.", "Use letters, digits, `.`, `_` and `-`.")
-    return names
+    names: dict[str, None] = {}
+    for item in field.each() if field else ():
+        name = (item.text() or "").removeprefix("@")
+        if name and not NAME.fullmatch(name):
+            item.fault(f"{code(name)} cannot be the name of a group.", "Use letters, digits, `.`, `_` and `-`.")
+        names[name] = None
+    return tuple(names)
 
 
 def _inputs(field: Field | None) -> tuple[Input, ...]:

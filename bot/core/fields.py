@@ -85,15 +85,17 @@ class Field:
             return None
         return self.node.text
 
+    def each(self) -> tuple["Field", ...]:
+        """The values of a list, each with its own place; a single value is a list of one."""
+        if not isinstance(self.node, Items):
+            return (self,)
+        if not self.node.items:
+            self.fault("The list is empty.")
+        return tuple(Field(node, f"{self.where}[{at}]", self.faults) for at, node in enumerate(self.node.items))
+
     def texts(self) -> tuple[str, ...]:
-        """A list of texts; a single one is a list of one."""
-        if isinstance(self.node, Items):
-            fields = [Field(node, f"{self.where}[{at}]", self.faults) for at, node in enumerate(self.node.items)]
-            if not fields:
-                self.fault("The list is empty.")
-            found = [field.text() for field in fields]
-        else:
-            found = [self.text()]
+        """A list of texts, each once; a single one is a list of one."""
+        found = [field.text() for field in self.each()]
         return tuple(dict.fromkeys(text for text in found if text is not None))
 
     def truth(self) -> bool | None:

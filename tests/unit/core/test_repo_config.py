@@ -194,7 +194,7 @@ retention: {good: -1}
         (2, 1, "pyhton"),
         (5, 5, "benchmarks.resnet50.rum"),
         (5, 5, "benchmarks.resnet50"),
-        (6, 16, "benchmarks.resnet50.hardware"),
+        (6, 16, "benchmarks.resnet50.hardware[0]"),
         (7, 14, "benchmarks.resnet50.timeout"),
         (9, 28, "benchmarks.resnet50.metrics.accuracy.bettr"),
         (10, 14, "benchmarks.resnet50.metrics.speed"),
@@ -206,7 +206,7 @@ retention: {good: -1}
     assert told[1].endswith("Did you mean `run`?")
     assert told[2].startswith("The key `run` is missing.")
     assert "Did you mean `a100x1`?" in told[3]
-    assert "Did you mean `better`?" in told[5]
+    assert "Did you mean `better`" in told[5]
     assert "tag" in told[6]
     assert "builtin" in told[6]
     assert "cannot be called `plan`" in told[7]
