@@ -32,7 +32,7 @@ serve: setup ## the same, and stays up: open the page it prints, type /benchmark
 
 test: $(VENV)/.tested ## all tests
 	$(BIN)/python -m tests.harness.fetch_contracts
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: $(VENV)/.tested ## formatting, lint, types: exactly what CI runs before the tests
 	$(BIN)/ruff format --check .

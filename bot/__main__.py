@@ -7,6 +7,7 @@ Only the one that was called is imported, so that help does not wait for all tha
 import argparse
 import ast
 import importlib
+import os
 import pkgutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -45,7 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             module.add_arguments(sub)
             sub.set_defaults(run=module.run)
     args = parser.parse_args(words)
-    status: int = args.run(args)
+    try:
+        status: int = args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     return status
 
 

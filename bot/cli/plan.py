@@ -110,6 +110,7 @@ def _call(command: Command, resolved: tuple[str, ...], config: RepoConfig, setti
         config=config,
         config_sha="",
         hardware=settings.hardware,
+        budget_usd=settings.budget_usd,
         resolved=resolved,
     )
 

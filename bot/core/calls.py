@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from bot.core.budget import over_budget
 from bot.core.nouns import Call, Plan, Refusal, RepoConfig
 from bot.core.planning import MOST_LEASES, PlanInputs, plan
 
@@ -24,4 +25,5 @@ def plan_of(call: Call) -> Plan | Refusal:
             sentence=f"This would take {len(leases)} machines; one request may take {MOST_LEASES}.",
             hint="Name fewer benchmarks, or shorter lists in `on=`, `scenario=` and `init=`.",
         )
-    return Plan(targets=call.resolved, leases=tuple(leases))
+    planned = Plan(targets=call.resolved, leases=tuple(leases))
+    return over_budget(planned, call) or planned

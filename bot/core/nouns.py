@@ -192,6 +192,7 @@ class Call:
     """A command with everything a handler may know: who, where, which commits, which configuration.
 
     `head_sha` is the head when the comment was written (from our own log), `config` None when the base has no file.
+    `budget_usd` is what the operator lets one request cost, None without a limit.
     `resolved` are the benchmarks that the targets name, `head_only` those among them that the base does not have;
     `allowed_shas` the head commits that somebody with write right allowed; `scripts_sha` the commit of the second tree.
     """
@@ -209,6 +210,7 @@ class Call:
     head_only: tuple[str, ...] = ()
     scripts_sha: str = ""
     allowed_shas: frozenset[str] = frozenset()
+    budget_usd: float | None = None
     changed_paths: tuple[str, ...] = ()
 
 

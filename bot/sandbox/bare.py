@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,8 +53,8 @@ class GitFailedError(RuntimeError):
     """git ended with an error; the text is what it said."""
 
 
-async def git(folder: Path, *words: str, stdin: bytes = b"") -> bytes:
-    """What git prints. Raises GitFailedError."""
+async def git(folder: Path, *words: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> bytes:
+    """What git prints; `extra` is added to its environment. Raises GitFailedError."""
     process = await asyncio.create_subprocess_exec(
         "git",
         f"--git-dir={folder}",
@@ -61,7 +62,7 @@ async def git(folder: Path, *words: str, stdin: bytes = b"") -> bytes:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=_ENV,
+        env=_ENV | dict(extra or {}),
     )
     out, err = await process.communicate(stdin)
     if process.returncode != 0:

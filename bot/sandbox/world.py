@@ -140,7 +140,10 @@ class Sandbox:
 
 
 async def commit_files(folder: Path, parent: str, files: Mapping[str, bytes], *, author: str) -> str:
-    """A commit on top of `parent` in which these files have these bytes; no branch moves."""
+    """A commit on top of `parent` in which these files have these bytes; no branch moves.
+
+    It is dated a minute after its parent, so that the same pushes make the same commits.
+    """
     lines = [f"{line}\n" for line in (await bare.git(folder, "ls-tree", "-r", parent)).decode().splitlines()]
     kept = [line for line in lines if line.rstrip("\n").partition("\t")[2] not in files]
     for path, data in files.items():
@@ -149,7 +152,10 @@ async def commit_files(folder: Path, parent: str, files: Mapping[str, bytes], *,
     tree = await _tree(folder, kept)
     identity = ("-c", f"user.name={author}", "-c", f"user.email={author}@localhost")
     message = f"Change {', '.join(sorted(files))}"
-    return (await bare.git(folder, *identity, "commit-tree", tree, "-p", parent, "-m", message)).decode().strip()
+    at = int(await bare.git(folder, "show", "--no-patch", "--format=%ct", parent)) + 60
+    dated = {"GIT_AUTHOR_DATE": f"@{at} +0000", "GIT_COMMITTER_DATE": f"@{at} +0000"}
+    words = ("commit-tree", tree, "-p", parent, "-m", message)
+    return (await bare.git(folder, *identity, *words, extra=dated)).decode().strip()
 
 
 async def _tree(folder: Path, lines: list[str]) -> str:

@@ -265,6 +265,7 @@ class Conversation:
             head_only=tuple(benchmark for benchmark in resolved if benchmark not in base_names),
             allowed_shas=facts.allowed,
             changed_paths=facts.compared.paths,
+            budget_usd=self.services.settings.budget_usd,
             scripts_sha=await self._scripts(facts.where, config),
         )
 

@@ -41,7 +41,7 @@ class Requests(Worker[Request]):
         if row.want == "cancel" or isinstance(planned, Refusal):
             why = row.reason or dump(reason("cancelled"))
             if isinstance(planned, Refusal):
-                why = dump(reason("removed", planned.sentence))
+                why = dump(reason("budget" if planned.code == "budget" else "removed", planned.sentence))
             return Change(state="reporting", due_at=now, values={"reason": why})
         writes = [
             *self._rows(row, planned, now),

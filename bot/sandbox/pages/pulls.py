@@ -96,7 +96,7 @@ async def act(request: web.Request) -> web.StreamResponse:
     await do(hub, repository, pull, who, {name: str(value) for name, value in form.items()})
     back = web.HTTPSeeOther(f"/{repository.full_name}/pull/{pull.number}#end")
     back.set_cookie(COOKIE, who.login, samesite="Strict", httponly=True)
-    return back
+    raise back
 
 
 Act = Callable[[Hub, Repository, Pull, Account, dict[str, str]], Awaitable[None]]

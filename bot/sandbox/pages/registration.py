@@ -66,7 +66,7 @@ async def confirm(request: web.Request) -> web.StreamResponse:
     hub.state.manifests[code] = register(hub.state, owner, told)
     joint = "&" if "?" in manifest["redirect_url"] else "?"
     query = urlencode({"code": code, "state": str(form.get("state", ""))})
-    return web.HTTPSeeOther(f"{manifest['redirect_url']}{joint}{query}")
+    raise web.HTTPSeeOther(f"{manifest['redirect_url']}{joint}{query}")
 
 
 def _app(hub: Hub, request: web.Request) -> Any:
