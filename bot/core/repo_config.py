@@ -132,10 +132,19 @@ def _trigger(name: str, field: Field, config: RepoConfig, *, timed: bool = False
         _can_be_planned(command, field, values["benchmarks"], config)
     return Trigger(
         name=name,
-        text=render(command, "").strip(),
+        text=_line(command, field),
         cron=_cron(values.get("cron")),
         timezone=_timezone(values.get("timezone")),
     )
+
+
+def _line(command: Command, field: Field) -> str:
+    """The command without its prefix."""
+    try:
+        return render(command, "").strip()
+    except ValueError:  # a word holds every kind of quote
+        field.fault("This cannot be written as a command.", "Leave the quotes out of the names.")
+        return ""
 
 
 def _option(name: str, field: Field) -> str:

@@ -229,6 +229,8 @@ retention: {good: -1}
         ("version: 1\nbenchmarks:\n  a: {run: x, \"run\": y}\n", (3, 15), "The key `run` stands here again"),
         ("version: 1\nbenchmarks:\n\ta: {run: x}\n", (3, 1), "a tab stands where YAML allows only blanks"),
         ("version: 1\nbenchmarks: {a: {run: x}\n", (3, 1), "Not YAML"),
+        ("version: 1\nbenchmarks: {a: {run: @x}}\n", (2, 23), "Put the text in quotes."),
+        ("version: 1\nbenchmarks:\n  a:\n    run: x y: z\n", (4, 13), "Put a text that holds `: ` in quotes."),
         ("version: 1\nbenchmarks: {a: {run: *x}}\n", (2, 23), "names no anchor"),
         ("version: !!int 1\nbenchmarks: {a: {run: x}}\n", (1, 10), "Tags (`!name`)"),
         ("version: !!python/object/apply:os.system [id]\nbenchmarks: {a: {run: x}}\n", (1, 10), "Tags (`!name`)"),
@@ -278,6 +280,12 @@ def test_what_is_no_configuration_is_told_with_its_place(text: str, place: tuple
         ('schedules: {n: {benchmarks: all, cron: "9-5 0 * * *"}}', "`9-5` is no minute"),
         ('schedules: {n: {benchmarks: all, cron: "0 0 * * *", timezone: Europe/Berln}}', "no time zone"),
         ('schedules: {n: {benchmarks: all, cron: "0 0 * * *", timezone: ../../etc/passwd}}', "no time zone"),
+        ("on_approval: {benchmarks: all, on: [[x]]}", "single text"),
+        ("on_approval: {benchmarks: all, on: {a: b}}", "single text"),
+        ("on_approval: {benchmarks: '[a\"\u201d\u201c\u2019\u2018\u00bb'']*'}", "cannot be written as a command"),
+        ('schedules: {n: {benchmarks: all, cron: "*-5 0 * * *"}}', "`*-5` is no minute"),
+        ('schedules: {n: {benchmarks: all, cron: "mon 0 * * *"}}', "`mon` is no minute"),
+        ("schedules: {n: {benchmarks: all, cron: []}}", "single text"),
         ("retention: {good: many}", "a whole number"),
         ("retention: [1]", "must be a mapping"),
     ],
@@ -313,6 +321,10 @@ def test_a_trigger_is_written_as_the_command_that_it_stands_for() -> None:
         ("hardware: []", "The list is empty."),
         ("hardware: [all]", "cannot be the name of hardware"),
         ("hardware: {a: b}", "single text"),
+        ("hardware: ~", "This is empty."),
+        ("description:", "This is empty."),
+        ('run: ""', "line 4 has it already"),
+        ("timeout: [1h]", "single text"),
         ("groups: [a b]", "cannot be the name of a group"),
         ("inputs: {data: {url: ftp://x/y, sha256: " + "0" * 64 + "}}", "https://"),
         ("inputs: {data: {url: https://x/y}}", "`sha256` is missing"),
@@ -397,6 +409,8 @@ def test_nesting_and_size_are_limited() -> None:
     assert "Nested deeper than 20 levels." in _faults("a: " + "[" * 5000)[0].sentence
     assert _faults("x" * (MOST_BYTES + 1))[0].sentence == "The file is larger than 256 KB."
     assert _faults("é" * (MOST_BYTES // 2 + 1))[0].sentence == "The file is larger than 256 KB."
+    deep = "a: &a [[[[[[[[[[[x]]]]]]]]]]]\nb: [[[[[[[[[[*a]]]]]]]]]]\n"
+    assert "With its aliases this is nested deeper than 20 levels." in _faults(deep)[0].sentence
     many = "version: 1\nbenchmarks:\n" + "".join(f"  b{n}: {{run: x}}\n" for n in range(501))
     (fault,) = _faults(many)
     assert "at most 500" in fault.sentence
