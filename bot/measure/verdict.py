@@ -36,7 +36,10 @@ def judge(evidence: Evidence) -> Comparison:
     """The verdict of one metric on its own, with the numbers behind it and the sentence for people."""
     evidence = _without_broken_values(evidence)
     with np.errstate(over="ignore", invalid="ignore"):
-        comparison = _compare(evidence) if evidence.head else _blank(evidence, "not measured", "missing_values")
+        try:
+            comparison = _compare(evidence) if evidence.head else _blank(evidence, "not measured", "missing_values")
+        except OverflowError:
+            comparison = _blank(evidence, "inconclusive", "out_of_range")
         comparison = _count_failures(comparison, evidence)
     return replace(comparison, sentence=say(comparison))
 

@@ -36,7 +36,9 @@ async def talk(request: web.Request) -> web.StreamResponse:
         return web.Response(status=problem.status, text=f"{problem.message}\n", headers=headers)
     response = await _backend(request, repository, tail, caller)
     if tail == "git-receive-pack" and caller.account is not None:
+        # before the push ends for whoever pushed: what it moves has moved by then
         await hub.acts.look_at_branches(repository, caller.account)
+    await response.write_eof()
     return response
 
 
@@ -103,7 +105,6 @@ async def _backend(request: web.Request, repository: Repository, tail: str, call
         await response.prepare(request)
         while chunk := await process.stdout.read(CHUNK):
             await response.write(chunk)
-        await response.write_eof()
         return response
     finally:
         feeding.cancel()

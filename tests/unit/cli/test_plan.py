@@ -208,3 +208,11 @@ def test_a_metric_without_a_known_direction_is_told() -> None:
     planned = plan_of(given)
     assert isinstance(planned, Plan)
     assert "no direction is known, so it is shown without a verdict" in plan_text(planned, given)
+
+
+def test_the_operator_s_budget_holds_for_plans_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "benchbot.toml").write_text(f"{OPERATOR}[limits]\nbudget_usd = 20\n")
+    said = _json(capsys, "/benchmark resnet50\n/benchmark resnet50 pairs=1")
+    assert [(each["line"], each["code"]) for each in said["refusals"]] == [(1, "budget")]
+    assert [each["line"] for each in said["commands"]] == [2]
+    assert said["estimate_usd"] == pytest.approx(14.4)
