@@ -329,7 +329,8 @@ class Report:
 
     `state` is queued, running, done or cancelled. `verdict` stands only when done. `outdated_by` is the newer head
     when the pull request has moved on. `next_commands` are complete lines to type. `exact` tells how `baseline` was
-    found ("merge-base of main"). Times are seconds since the epoch.
+    found ("merge-base of main"). `targets` are the words that named the benchmarks, as typed. Times are seconds since
+    the epoch.
     """
 
     request_id: str
@@ -355,6 +356,7 @@ class Report:
     finished_at: float | None = None
     estimate_usd: float = 0.0
     cost_usd: float = 0.0
+    targets: tuple[str, ...] = ()
 
 
 # ---- an answer to a command ---------------------------------------------------------------------------------------

@@ -78,12 +78,13 @@ def render_check(report: Report) -> CheckRun:
 
 
 def check_name(report: Report) -> str:
-    """`benchbot` for an approval, the one to require; `benchbot / resnet50, vit` for what a command named."""
+    """`benchbot` for an approval, the one to require; `benchbot / resnet50, vit` for what a command named.
+
+    It is made of the words of the command, so that it is the same from the first sign to the last.
+    """
     if report.kind == "approval":
         return APPROVAL_NAME
-    names = list(dict.fromkeys(plain(benchmark.benchmark) for benchmark in report.benchmarks))
-    if not names:
-        return shorten(f"{APPROVAL_NAME} / {plain(report.command.removeprefix('/benchmark'))}", **_limits(NAME))
+    names = [plain(word) for word in report.targets] or ["all"]
     for shown in range(len(names), 0, -1):
         rest = f" and {len(names) - shown} more" if shown < len(names) else ""
         name = f"{APPROVAL_NAME} / {', '.join(names[:shown])}{rest}"

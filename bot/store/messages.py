@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Executable, and_, case, update
+from sqlalchemy import Executable, and_, case, or_, update
 
 from bot.store.codec import dump
 from bot.store.database import Database, insert_into
@@ -30,7 +30,8 @@ def show(
     again = case((Message.state == "dropped", "dropped"), else_="pending")
     at = now if due_at is None else due_at
     # what already waits is not put off by what comes after it: a row that changes often would never be shown
-    earliest = case((and_(Message.state == "pending", Message.due_at < at), Message.due_at), else_=at)
+    waits = or_(Message.state == "dropped", and_(Message.state == "pending", Message.due_at < at))
+    earliest = case((waits, Message.due_at), else_=at)
     return insert.on_conflict_do_update(
         index_elements=["id"],
         set_={"wanted": dump(wanted), "state": again, "due_at": earliest},

@@ -82,6 +82,7 @@ def build(rows: Rows, base_url: str) -> Report:
         outdated_by=request.outdated_by,
         next_commands=(),
         reproduce=reproduce_command(call),
+        targets=call.command.targets,
         created_at=request.created_at,
         finished_at=request.finished_at,
         cost_usd=sum(lease.cost_usd for lease in rows.leases),

@@ -36,10 +36,17 @@ class Gone(Exception):
 class ScriptedAgent:
     """One machine's agent. `run` plays the whole lease, `claim` and `train` its parts."""
 
-    def __init__(self, session: ClientSession, order: MachineOrder, script: Script) -> None:
+    def __init__(
+        self,
+        session: ClientSession,
+        order: MachineOrder,
+        script: Script,
+        by_run: Callable[[str, Training], Training] = lambda run_id, training: training,
+    ) -> None:
         self.session = session
         self.order = order
         self.script = script
+        self.by_run = by_run
         self.credential = ""
         self.work: dict[str, Any] = {}
 
@@ -59,7 +66,7 @@ class ScriptedAgent:
     async def train(self, run: Mapping[str, Any]) -> None:
         """One run: started, files, ended, manifest."""
         commit = self.work["sides"][run["side"]]["source"]["commit"]
-        training = self.script(commit, run["seed"])
+        training = self.by_run(run["id"], self.script(commit, run["seed"]))
         await self.post("event", {"kind": "run_started", "run": run["id"]})
         files = {LOG_FILE: training.log.encode(), **training.files}
         if training.values:

@@ -38,6 +38,17 @@ def story(tell: Tell) -> Callable[..., Awaitable[None]]:
     return test
 
 
+def told(tell: Tell) -> Callable[..., Awaitable[None]]:
+    """A coroutine of one `World` becomes a test that tells it once: for faults whose calls other stories make too."""
+
+    async def test(tmp_path: Path, story_out: Callable[[World], None]) -> None:
+        story_out((await _told(tell, tmp_path)).world)
+
+    test.__name__ = test.__qualname__ = tell.__name__
+    test.__doc__, test.__module__ = tell.__doc__, tell.__module__
+    return test
+
+
 async def _told(tell: Tell, folder: Path, kill_after: int | None = None) -> Told:
     await asyncio.to_thread(folder.mkdir, exist_ok=True)
     async with open_world(folder, seed=kill_after or 0, kill_after=kill_after) as world:

@@ -9,7 +9,7 @@ import random
 import re
 import shutil
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from bot.app import workers
 from bot.artifacts.local import LocalStore
 from bot.github.auth import AppKey
 from bot.github.client import GitHub
+from bot.sandbox.hooks import Happening
 from bot.sandbox.state import Comment, Pull, Repository
 from bot.sandbox.world import Sandbox
 from bot.services import Services
@@ -118,6 +119,9 @@ class World:
         self.told: list[str] = []
         self.port = _free_port()
         self._read: set[int] = set()
+        # a story may change what one run does, or the operator's settings
+        self.by_run: Callable[[str, Training], Training] = lambda run_id, training: training
+        self.settings: Settings | None = None
         self._runner: web.AppRunner | None = None
         self._database: Database | None = None
 
@@ -151,6 +155,13 @@ class World:
         )
         self.told.append(f"{who} pushes {sha[:10]}")
         return sha
+
+    async def hook(self, event: str, who: str, **fields: Any) -> None:
+        """A webhook that no method of the sandbox makes, and everything that follows."""
+        self.clock.now += 1
+        sender = self.sandbox.add_account(who)
+        self.sandbox.hooks.tell(Happening(event=event, fields=fields, repository=self.repository, sender=sender))
+        await self.settle()
 
     async def reviews(self, who: str, event: str, body: str = "") -> int:
         """Somebody reviews the head (APPROVE, COMMENT ...), and everything happens that follows. The review's id."""
@@ -218,7 +229,7 @@ class World:
         """The agent of the one machine that has none yet, to be driven by hand (with `hold_agents`)."""
         (name,) = [name for name in self.cloud.machines if name not in self.cloud.driven]
         self.cloud.driven.add(name)
-        return ScriptedAgent(self.session, self.cloud.machines[name], self.script)
+        return ScriptedAgent(self.session, self.cloud.machines[name], self.script, self.by_run)
 
     async def _progress(self) -> bool:
         """One round: webhooks arrive, workers tick in any order, agents work. False when nothing happened."""
@@ -266,7 +277,7 @@ class World:
             self.cloud.driven.add(name)
             moved = True
             with suppress(Gone):  # the lease ended under the agent
-                await ScriptedAgent(self.session, order, self.script).run()
+                await ScriptedAgent(self.session, order, self.script, self.by_run).run()
         return moved
 
     async def _next_due(self) -> float | None:
@@ -281,7 +292,7 @@ class World:
 
     async def open_bot(self) -> None:
         """A process of the bot on the world's folder: web on its port, workers driven by hand."""
-        settings = self._settings()
+        settings = self.settings or self._settings()
         self._database = Database(settings.database_url)
         key = AppKey(settings.app_id, settings.private_key, settings.github_api_url)
         FakeBackend.cloud = self.cloud
