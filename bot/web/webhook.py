@@ -57,6 +57,9 @@ class Mailbox:
         """Write until cancelled."""
         while True:
             batch = [await self._queue.get()]
+            # what has already come over the wire joins this transaction
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
             while len(batch) < MAX_BATCH and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
             try:

@@ -29,10 +29,11 @@ class Loop:
         """Drive the workers until cancelled. A step that is under way when that happens is taken over by its claim."""
         async with asyncio.TaskGroup() as group:
             for worker in workers:
-                for _ in range(at_once if worker.noun in ("message", "machine", "delivery") else 2):
-                    group.create_task(self._drive(worker))
+                for place in range(at_once if worker.noun in ("message", "machine", "delivery") else 2):
+                    # one of each looks at every tick; the others come when there is news, which work itself makes
+                    group.create_task(self._drive(worker, TICK_S if place == 0 else None))
 
-    async def _drive(self, worker: Worker[Any]) -> None:
+    async def _drive(self, worker: Worker[Any], tick_s: float | None) -> None:
         pause_s = 1.0
         while True:
             seen = self._nudges
@@ -46,11 +47,11 @@ class Loop:
                 pause_s = min(30.0, 2 * pause_s)
                 continue
             if not worked:
-                await self._idle(seen)
+                await self._idle(seen, tick_s)
 
-    async def _idle(self, seen: int) -> None:
+    async def _idle(self, seen: int, tick_s: float | None) -> None:
         if self._nudges != seen:
             return  # something happened while this worker looked
         self._nudge.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._nudge.wait(), TICK_S)
+            await asyncio.wait_for(self._nudge.wait(), tick_s)
