@@ -103,8 +103,10 @@ async def claim(request: web.Request) -> web.Response:
         owner = await tx.get_one(Request, lease.request_id)
         runs = await runs_of(tx, [lease.id])
     request.app[WAKE]()
+    proxied = f"{services.settings.agent_url}{PREFIX}/source/{owner.full_name}.git"
     place = Place(
-        source_url=f"{services.settings.agent_url}{PREFIX}/source/{owner.full_name}.git",
+        # a local run is about a checkout on this host, whose path stands in for the repository's name
+        source_url=owner.full_name if owner.kind == "local" else proxied,
         scripts_url=f"{services.settings.agent_url}{PREFIX}/source/{{repository}}.git",
         run_ids=tuple(run.id for run in runs),
     )
