@@ -1,0 +1,70 @@
+"""What a visitor sees: types a command on the pull request's page, watches, opens the results and TensorBoard."""
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.conftest import Visit
+from tests.harness.land import FULL_NAME
+from tests.harness.world import World
+
+pytestmark = pytest.mark.browser
+
+
+async def _fits(page: Page) -> None:
+    """Nothing is wider than the window."""
+    wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert wide <= 0
+
+
+async def test_a_command_typed_into_the_page_is_answered_on_it(world: World, visit: Visit) -> None:
+    page = await visit.page()
+    await page.goto(f"{world.sandbox.url}/{FULL_NAME}/pull/1")
+    await expect(page.get_by_role("heading", name="Make it faster")).to_be_visible()
+    await page.get_by_label("Comment, for example").fill("/benchmark resnet50")
+    await (
+        page.locator("form", has=page.get_by_label("Comment, for example"))
+        .get_by_role("combobox")
+        .select_option("maya")
+    )
+    await page.get_by_role("button", name="Comment", exact=True).click()
+    await page.get_by_label("Comment, for example").fill("half a thought")
+    await world.settle()
+    # the page looks for news by itself, and keeps what is being typed
+    await expect(page.locator("#timeline")).to_contain_text("2 no change", timeout=10_000)
+    await expect(page.get_by_label("Check runs")).to_contain_text("benchbot / resnet50")
+    await expect(page.get_by_label("Comment, for example")).to_have_value("half a thought")
+    await expect(page.locator("#timeline")).to_contain_text("🚀")
+    await page.get_by_text("Runs (4)").click()
+    await expect(page.get_by_role("cell", name="head", exact=True).first).to_be_visible()
+    world.read()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+async def test_results_read_well_on_every_screen(world: World, visit: Visit, width: int, dark: bool) -> None:
+    await world.says("maya", "/benchmark resnet50 pairs=1")
+    world.read()
+    (request,) = await world.requests()
+    base = world.services.settings.base_url
+    page = await visit.page(width=width, dark=dark)
+    await page.goto(f"{base}/requests/{request.id}")
+    await expect(page.get_by_role("heading", level=1)).to_be_visible()
+    await _fits(page)
+    await page.get_by_role("link", name="run", exact=True).first.click()
+    await expect(page.get_by_text("training", exact=False).first).to_be_visible()
+    await _fits(page)
+    await page.goto(base)
+    await expect(page.get_by_text("/benchmark resnet50").first).to_be_visible()
+    await _fits(page)
+    await page.goto(f"{world.sandbox.url}/{FULL_NAME}/pull/1")
+    await _fits(page)
+
+
+async def test_tensorboard_opens_with_head_and_base(world: World, visit: Visit) -> None:
+    await world.says("maya", "/benchmark resnet50 pairs=1")
+    world.read()
+    (request,) = await world.requests()
+    page = await visit.page()
+    await page.goto(f"{world.services.settings.base_url}/requests/{request.id}/tensorboard/")
+    await expect(page.get_by_text("head/1 seed 1").first).to_be_visible(timeout=20_000)
+    await expect(page.get_by_text("base/2 seed 1").first).to_be_visible()
+    await expect(page.get_by_text("train/seconds_per_step").first).to_be_visible()
