@@ -175,6 +175,18 @@ class WebhookContract:
         return [_sentence(key, error) for error in self._compiled[key].iter_errors(dict(payload))]
 
 
+@cache
+def rest_contract() -> RestContract | None:
+    """The judge of the REST API, None where its description was not fetched."""
+    return RestContract() if (FOLDER / "rest.json").is_file() else None
+
+
+@cache
+def webhook_contract() -> WebhookContract | None:
+    """The judge of webhooks, None where its description was not fetched."""
+    return WebhookContract() if (FOLDER / "webhooks.json").is_file() else None
+
+
 def examples() -> list[tuple[str, Json]]:
     """Every example of a webhook that GitHub gives, as event and payload."""
     found: Any = contracts_or_skip("examples.json")

@@ -23,6 +23,7 @@ from bot.artifacts.local import LocalStore
 from bot.github.auth import AppKey
 from bot.github.client import GitHub
 from bot.sandbox.hooks import Happening
+from bot.sandbox.shapes import API
 from bot.sandbox.state import Comment, Pull, Repository
 from bot.sandbox.world import Sandbox
 from bot.services import Services
@@ -37,6 +38,7 @@ from bot.workers.catchup import redeliver_missed
 from runners.backends.base import BackendSettings
 from tests.harness.agent import Gone, Script, ScriptedAgent, Training
 from tests.harness.cloud import Cloud, FakeBackend
+from tests.harness.github_contract import middleware, rest_contract, webhook_contract
 from tests.harness.land import FULL_NAME, Land
 
 START = 1_790_000_000.0
@@ -118,7 +120,9 @@ class World:
         self.restarts = 0
         self.told: list[str] = []
         self.port = _free_port()
+        self.violations: list[str] = []
         self._read: set[int] = set()
+        self._handmade: set[str] = set()
         # a story may change what one run does, or the operator's settings
         self.by_run: Callable[[str, Training], Training] = lambda run_id, training: training
         self.settings: Settings | None = None
@@ -157,10 +161,11 @@ class World:
         return sha
 
     async def hook(self, event: str, who: str, **fields: Any) -> None:
-        """A webhook that no method of the sandbox makes, and everything that follows."""
+        """A webhook that no method of the sandbox makes, not judged, and everything that follows."""
         self.clock.now += 1
         sender = self.sandbox.add_account(who)
         self.sandbox.hooks.tell(Happening(event=event, fields=fields, repository=self.repository, sender=sender))
+        self._handmade.add(self.sandbox.hooks.waiting[-1].guid)
         await self.settle()
 
     async def reviews(self, who: str, event: str, body: str = "") -> int:
@@ -350,6 +355,11 @@ class World:
         assert not unsent, f"messages are not sent: {unsent}"
         assert not new, f"deliveries are not read: {new}"
         assert not bugs, "\n".join(bugs)
+        assert not self.violations, "\n".join(self.violations)
+        hooks = webhook_contract()
+        for delivery in self.sandbox.hooks.sent:
+            if hooks is not None and delivery.guid not in self._handmade:
+                assert hooks.check(delivery.event, delivery.payload) == []
         for pull in self.repository.pulls.values():
             unread = [c.body for c in pull.comments if c.author.login == BOT and c.id not in self._read]
             assert not unread, f"nobody read: {unread}"
@@ -395,7 +405,9 @@ async def open_world(folder: Path, seed: int = 0, kill_after: int | None = None)
         await asyncio.to_thread(folder.mkdir, exist_ok=True)
         world.sandbox = Sandbox(folder / "github", world.clock)
         world.sandbox.hooks.held = True
-        await world.sandbox.start()
+        # where GitHub's own descriptions are at hand, every call and webhook of every story is judged by them
+        judge = rest_contract()
+        await world.sandbox.start(middlewares=[middleware(judge, API, world.violations)] if judge else [])
         try:
             world.land = await Land.settle(world.sandbox, folder, f"http://127.0.0.1:{world.port}/webhook")
             world.repository, world.pull = world.land.repository, world.land.pull

@@ -38,6 +38,11 @@ async def test_w09_w10_a_deleted_fork_is_a_strangers(world: World) -> None:
     assert await world.requests() == []
     await world.says("maya", f"{RUN} sha={world.pull.head_sha}")
     assert "no change" in world.read()[0]
+    # GitHub does answer null for a fork that was deleted, although its description knows only objects
+    assert {sentence.partition(" ")[2] for sentence in world.violations} == {
+        '/repos/{owner}/{repo}/pulls/{pull_number} -> 200 head/repo: null is not of type "object"'
+    }
+    world.violations.clear()
 
 
 @told
