@@ -325,3 +325,30 @@ async def test_over_the_budget(world: World) -> None:
     assert "1.00 USD" in second
     assert "no change" in results
     assert len(world.cloud.created) == 1
+
+
+@told
+async def test_training_scripts_from_a_second_repository(world: World) -> None:
+    """`scripts:` names a tree of its own: pinned when asked, the same for both sides, and within the agent's reach."""
+    folder = world.repository.folder.parent / "scripts.git"
+    await bare.git(folder, "clone", "--quiet", "--bare", str(world.repository.folder), str(folder))
+    scripts = world.sandbox.add_repository("acme/scripts", folder)
+    tip = await bare.resolve(folder, "main")
+    old = (await bare.blob(world.repository.folder, "main", ".github/benchmark.yml"))[1]
+    config = old.replace(b"benchmarks:", b"scripts: {repository: acme/scripts, ref: main}\nbenchmarks:", 1)
+    await world.sandbox.push(world.repository, "maya", "main", {".github/benchmark.yml": config})
+    world.hold_agents = True
+    await world.says("maya", f"{RUN} pairs=1")
+    await world.sandbox.push(scripts, "maya", "main", {"later.py": b"\n"})
+    agent = await world.agent()
+    await agent.claim()
+    sides = agent.work["sides"]
+    assert sides["head"]["scripts"]["commit"] == sides["base"]["scripts"]["commit"] == tip
+    url = sides["head"]["scripts"]["url"] + "/info/refs?service=git-upload-pack"
+    async with world.session.get(url, headers={"Authorization": f"Bearer {agent.credential}"}) as answer:
+        assert answer.status == 200
+        assert b"refs/heads/main" in await answer.read()
+    world.hold_agents = False
+    await agent.run()
+    await world.settle()
+    world.read()
