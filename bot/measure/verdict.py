@@ -40,8 +40,15 @@ def judge(evidence: Evidence) -> Comparison:
             comparison = _compare(evidence) if evidence.head else _blank(evidence, "not measured", "missing_values")
         except OverflowError:
             comparison = _blank(evidence, "inconclusive", "out_of_range")
+        if not _finite(comparison):
+            comparison = _blank(evidence, "inconclusive", "out_of_range")
         comparison = _count_failures(comparison, evidence)
     return replace(comparison, sentence=say(comparison))
+
+
+def _finite(comparison: Comparison) -> bool:
+    centres = (comparison.head_centre, comparison.base_centre, comparison.difference, comparison.p)
+    return all(number is None or math.isfinite(number) for number in (*centres, *(comparison.interval or ())))
 
 
 def judge_report(comparisons: Iterable[Comparison], q: float = 0.05) -> tuple[Comparison, ...]:
