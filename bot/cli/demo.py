@@ -215,10 +215,11 @@ async def _left_running(bot: Bot) -> list[str]:
 
 
 async def _end_machines(bot: Bot) -> None:
-    """Delete what is left when the demo is stopped in the middle."""
+    """Delete what is left when the demo is stopped in the middle, and what was kept from lease to lease."""
     for backend in bot.services.backends.values():
         for sighting in await backend.list_owned():
             await backend.delete(sighting.name, sighting.zone)
+        await asyncio.to_thread(backend.clear)
 
 
 async def _record(stage: Stage, reports: tuple[Report, ...]) -> list[dict[str, Any]]:

@@ -63,6 +63,9 @@ class Backend(ABC):
     async def diagnose(self, name: str, zone: str) -> str:
         """The last words of a machine that did not behave, for the operator; empty when there are none."""
 
+    def clear(self) -> None:  # noqa: B027 # most keep nothing
+        """Remove what is kept on this host from lease to lease; for a deployment that ends for good."""
+
     def isolates(self) -> str:
         """Empty when code of strangers is kept from the bot's files here, else the sentence that says why not."""
         return ""

@@ -54,7 +54,7 @@ class LocalBackend(Backend):
         super().__init__(settings)
         self._root = os.geteuid() == 0
         # where the machines are; not below `settings.folder` when a lease's user could not get there
-        self.folder = _reachable(settings.folder, settings.deployment) if self._root else settings.folder
+        self.folder = place_of(settings.folder, settings.deployment) if self._root else settings.folder
 
     def isolates(self) -> str:
         """Root gives each lease a user of its own; anybody else cannot."""
@@ -91,9 +91,15 @@ class LocalBackend(Backend):
         """The end of what the agent printed."""
         return await asyncio.to_thread(_tail, self.folder / name / "agent.log")
 
+    def clear(self) -> None:
+        """Remove the environments, inputs and interpreters that are kept from lease to lease."""
+        if self.folder.exists():
+            trees.remove(self.folder)
+
     def _create(self, order: MachineOrder) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         if self._root:
+            _refuse_others(self.folder)
             self.folder.chmod(0o711)
         with self._lock():
             label = self._label(order.name) or self._new_label(order)
@@ -249,7 +255,7 @@ def _detach(words: list[str], log: Path, marks: Mapping[str, str]) -> int:
     return int(started.stdout)
 
 
-def _reachable(folder: Path, deployment: str) -> Path:
+def place_of(folder: Path, deployment: str) -> Path:
     """`folder` when other users can get to it, else one of this deployment's below /var/tmp."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if all(path.stat().st_mode & stat.S_IXOTH for path in existing.resolve().parents) and (
@@ -257,12 +263,14 @@ def _reachable(folder: Path, deployment: str) -> Path:
     ):
         return folder
     digest = hashlib.sha256(f"{deployment}\0{folder.resolve()}".encode()).hexdigest()[:16]
-    place = Path("/var/tmp") / f"benchbot-{digest}"
-    place.mkdir(mode=0o711, exist_ok=True)
-    info = place.lstat()
+    return Path("/var/tmp") / f"benchbot-{digest}"
+
+
+def _refuse_others(folder: Path) -> None:
+    """Somebody else may have made a folder of this name first, to get at what will be in it."""
+    info = folder.lstat()
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != 0 or info.st_mode & 0o022:
-        raise BackendError("config", f"{place} belongs to somebody else; remove it, or choose another data folder.")
-    return place
+        raise BackendError("config", f"{folder} belongs to somebody else; remove it, or choose another data folder.")
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -4,11 +4,14 @@ import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bot.__main__ import main
+from runners.agent import trees
+from runners.backends.local import place_of
 
 CONFIG = """\
 version: 1
@@ -31,7 +34,7 @@ print("trained")
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "project"
     (folder / ".github").mkdir(parents=True)
     (folder / ".github" / "benchmark.yml").write_text(CONFIG)
@@ -42,7 +45,10 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     _git(folder, "checkout", "-q", "-b", "change")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("BENCHBOT_LOCAL_BASE_ENVIRONMENT", sys.prefix)
-    return folder
+    yield folder
+    place = place_of(folder / ".git" / "benchbot" / "machines" / "local", "main")
+    if place.exists():
+        trees.remove(place)
 
 
 def _git(folder: Path, *words: str) -> None:

@@ -25,6 +25,8 @@ async def backend(tmp_path: Path) -> AsyncIterator[LocalBackend]:
     yield made
     for sighting in await made.list_owned():
         await made.delete(sighting.name, "")
+    made.clear()
+    assert not made.folder.exists()
 
 
 def _backend(folder: Path, **options: str) -> LocalBackend:
