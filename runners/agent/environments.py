@@ -57,10 +57,13 @@ class Environment:
 
     def variables(self) -> dict[str, str]:
         """What a shell needs to be in this environment."""
-        return {
+        variables = {
             "PATH": f"{self.programs}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "VIRTUAL_ENV": str(self.folder),
         }
+        if self.interpreter.library is not None:
+            variables["LD_LIBRARY_PATH"] = str(self.interpreter.library)
+        return variables
 
 
 def make(folder: Path, interpreter: Interpreter, layers: Iterable[Layer]) -> Environment:

@@ -38,11 +38,13 @@ class InterpreterError(Exception):
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python: its program, its full version, and the wheel of pip that it brings along ("" when none)."""
+    """A Python: its program, its full version, the wheel of pip that it brings along ("" when none), and where its
+    shared library lies when that has to be said, because the program is a copy that looks in the old place."""
 
     executable: Path
     version: str
     pip: str
+    library: Path | None = None
 
     @property
     def short(self) -> str:
@@ -64,10 +66,13 @@ def find(version: str | None, base: Path | None, cache: Path, private: bool) -> 
         tried.append(answer["version"])
         if version is None or (answer["version"] + ".").startswith(version + "."):
             executable = Path(answer["executable"])
-            if private:
-                prefix = Path(answer["prefix"]).resolve()
-                executable = mirror(prefix, executable, cache, skip=_UNUSED) / executable.relative_to(prefix)
-            return Interpreter(executable, answer["version"], answer["pip"])
+            if not private:
+                return Interpreter(executable, answer["version"], answer["pip"])
+            prefix = Path(answer["prefix"]).resolve()
+            place = mirror(prefix, executable, cache, skip=_UNUSED)
+            shared = place != prefix and any((place / "lib").glob("libpython*.so*"))
+            copy = place / executable.relative_to(prefix)
+            return Interpreter(copy, answer["version"], answer["pip"], place / "lib" if shared else None)
     there = ", ".join(sorted(set(tried) | {found.version for found in _everything(cache)})) or "none"
     raise InterpreterError(f"Python {version} is not on this machine; there is: {there}")
 
