@@ -128,14 +128,14 @@ def config_check(faults: Sequence[ConfigFault] | None, path: str) -> CheckRun:
 
 
 def _annotation(fault: ConfigFault, path: str) -> Annotation:
-    message = f"{fault.sentence} {fault.hint}".strip() or "This cannot be read."
+    message = f"{fault.sentence} {fault.hint}".strip()
     return Annotation(
         path=path,
         start_line=max(1, fault.line),
         end_line=max(1, fault.line),
         annotation_level="failure",
         title=shorten(quiet(plain(fault.where)), **_limits(ANNOTATION_TITLE)) or "Configuration",
-        message=shorten(quiet(plain(message)), **_limits(MESSAGE)),
+        message=shorten(quiet(plain(message)), **_limits(MESSAGE)) or "This cannot be read.",
     )
 
 

@@ -25,6 +25,7 @@ COLUMNS, PANEL_INCHES, DPI = 2, (4.6, 2.9), 100
 PANELS = 6
 POINTS = 400
 LIMIT = 200_000
+LARGEST = 1e100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +98,8 @@ def _side(axes: Axes, traces: Sequence[Trace], colour: str, name: str) -> None:
     """The median of the runs as a line, their lowest and highest as a band, and a cross where a run is not finite."""
     if not traces:
         return
-    steps, values = _aligned(traces)
-    with np.errstate(all="ignore"):
-        finite = np.where(np.isfinite(values), values, np.nan)
+    traces = [_drawable(trace) for trace in traces]
+    steps, finite = _aligned(traces)
     seen = np.isfinite(finite).any(axis=0)
     label = f"{name} ({len(traces)} {'run' if len(traces) == 1 else 'runs'})"
     if not seen.any():
@@ -113,6 +113,11 @@ def _side(axes: Axes, traces: Sequence[Trace], colour: str, name: str) -> None:
             axes.fill_between(at, low, high, color=colour, alpha=0.22, linewidth=0)
     for trace in traces:
         _broken(axes, trace, colour)
+
+
+def _drawable(trace: Trace) -> Trace:
+    """Values beyond what axes can be scaled to are shown like those that are no numbers."""
+    return Trace(steps=trace.steps, values=np.where(np.abs(trace.values) < LARGEST, trace.values, np.nan))
 
 
 def _broken(axes: Axes, trace: Trace, colour: str) -> None:
