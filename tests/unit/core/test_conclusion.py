@@ -1,0 +1,66 @@
+"""What a benchmark and a request amount to, from how their runs ended."""
+
+from dataclasses import replace
+
+import pytest
+
+from bot.core.conclusion import conclude, conclude_benchmark
+from bot.core.nouns import BenchmarkReport, RunReport, Side
+from bot.core.reasons import reason
+from tests.unit.report.situations import SAME_ACCURACY, WORSE_ACCURACY, benchmark, run
+
+
+def _run(position: int, side: Side, why: str = "") -> RunReport:
+    made = run(position, side, position)
+    return replace(made, state="failed", reason=reason(why)) if why else made
+
+
+def _benchmark(*runs: RunReport, **more: object) -> BenchmarkReport:
+    return benchmark(runs=runs, **{"comparisons": (), "verdict": None, **more})
+
+
+@pytest.mark.parametrize(
+    ("head", "base", "verdict"),
+    [
+        (("", ""), ("", ""), "passed"),
+        (("user_error", "user_error"), ("", ""), "regression"),
+        (("user_error", ""), ("", ""), "regression"),
+        (("user_error", "user_error"), ("user_error", ""), "failed"),
+        (("user_error", "user_error"), ("user_error", "user_error"), "failed"),
+        (("user_error", "user_error"), (), "failed"),
+        (("agent_lost", "agent_lost"), ("", ""), "not measured"),
+        (("", ""), ("user_error", "user_error"), "improvement"),
+    ],
+)
+def test_judged_by_the_exit_status(head: tuple[str, ...], base: tuple[str, ...], verdict: str) -> None:
+    runs = [_run(at, "head", why) for at, why in enumerate(head)]
+    runs += [_run(at + 5, "base", why) for at, why in enumerate(base)]
+    assert conclude_benchmark(_benchmark(*runs)).verdict == verdict
+
+
+def test_one_passing_base_run_is_not_enough_to_blame_the_head() -> None:
+    runs = (_run(0, "head", "user_error"), _run(1, "base"))
+    assert conclude_benchmark(_benchmark(*runs)).verdict == "failed"
+
+
+def test_infrastructure_is_nobodys_failure() -> None:
+    found = conclude_benchmark(_benchmark(reason=reason("no_capacity")))
+    assert found.verdict == "not measured"
+    assert conclude_benchmark(_benchmark(reason=reason("setup_failed"))).verdict == "failed"
+
+
+def test_gates_decide_and_without_gates_everything_does() -> None:
+    advisory = replace(WORSE_ACCURACY, metric=replace(WORSE_ACCURACY.metric, gate=False))
+    gate = replace(SAME_ACCURACY, metric=replace(SAME_ACCURACY.metric, gate=True))
+    both = (_run(0, "head"), _run(1, "base"))
+    assert conclude_benchmark(_benchmark(*both, comparisons=(gate, advisory))).verdict == "no change"
+    assert conclude_benchmark(_benchmark(*both, comparisons=(advisory,))).verdict == "regression"
+
+
+def test_the_worst_benchmark_is_the_verdict_of_the_request() -> None:
+    good = _benchmark(_run(0, "head"), _run(1, "base"))
+    bad = _benchmark(_run(0, "head", "user_error"), _run(1, "head", "user_error"), _run(2, "base"), _run(3, "base"))
+    verdict, benchmarks = conclude((good, bad))
+    assert verdict == "regression"
+    assert [each.verdict for each in benchmarks] == ["passed", "regression"]
+    assert conclude(())[0] == "not measured"
