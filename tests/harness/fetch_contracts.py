@@ -27,11 +27,12 @@ def main() -> int:
     """0 when everything is there, or when it cannot be had on a laptop."""
     wanted = {name: f"{package}@{version}" for package, version, _, name in PACKAGES}
     stamp = FOLDER / "versions.json"
-    if stamp.is_file() and json.loads(stamp.read_text()) == wanted:
+    if _stamped(stamp) == wanted and all((FOLDER / name).is_file() for name in wanted):
         return 0
     if shutil.which("npm") is None:
         return _cannot("npm is not installed")
     FOLDER.mkdir(parents=True, exist_ok=True)
+    stamp.unlink(missing_ok=True)  # from here on the folder may be half old and half new
     for package, version, inside, name in PACKAGES:
         trouble = _fetch(f"{package}@{version}", inside, FOLDER / name)
         if trouble:
@@ -40,28 +41,39 @@ def main() -> int:
     return 0
 
 
+def _stamped(stamp: Path) -> object:
+    try:
+        return json.loads(stamp.read_text())
+    except (OSError, ValueError):
+        return None
+
+
 def _fetch(package: str, inside: str, target: Path) -> str:
     """Take one file out of a package; what went wrong, or nothing."""
     with tempfile.TemporaryDirectory() as scratch:
+        command = ["npm", "pack", "--silent", package]
         try:
             packed = subprocess.run(
-                ["npm", "pack", "--silent", package],
-                cwd=scratch,
-                capture_output=True,
-                text=True,
-                timeout=PATIENCE_S,
-                check=False,
+                command, cwd=scratch, capture_output=True, text=True, timeout=PATIENCE_S, check=False
             )
         except subprocess.TimeoutExpired:
             return f"{package} did not come within {PATIENCE_S} s"
         archives = list(Path(scratch).glob("*.tgz"))
         if packed.returncode != 0 or not archives:
-            return f"{package} cannot be fetched: {packed.stderr.strip().splitlines()[-1:] or 'npm said nothing'}"
-        with tarfile.open(archives[0]) as archive:
-            file = archive.extractfile(inside)
-            if file is None:
-                return f"{package} holds no {inside}"
-            target.write_bytes(file.read())
+            said = packed.stderr.strip().splitlines() or ["npm said nothing"]
+            return f"{package} cannot be fetched: {said[-1]}"
+        try:
+            with tarfile.open(archives[0], "r:gz") as archive:
+                file = archive.extractfile(inside)
+                content = file.read() if file else b""
+        except KeyError:
+            return f"{package} holds no {inside}"
+        except (tarfile.TarError, OSError, EOFError) as error:
+            return f"the archive of {package} is broken: {error}"
+        # under its last name only when it is whole
+        part = target.with_suffix(".part")
+        part.write_bytes(content)
+        part.replace(target)
     return ""
 
 
