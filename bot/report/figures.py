@@ -1,4 +1,7 @@
-"""Curves of head and base in one picture: for each metric the median over the seeds and the spread round it.
+"""Curves of head and base in one picture: for each metric the median over the runs and the spread round it.
+
+Curves of many steps are put together from stretches: the line is the mean of each stretch, the band reaches from the
+lowest value in it to the highest, so that noise stays readable and no spike is lost.
 
 Draws with matplotlib's objects only, so that nothing is shared between two pictures; the same curves give the same
 bytes.
@@ -21,9 +24,10 @@ Floats = NDArray[np.float64]
 
 # seen on a white and on a dark page, and told apart by people who see no red or green
 HEAD_COLOUR, BASE_COLOUR, INK = "#e8710a", "#4a8fe0", "#808890"
-COLUMNS, PANEL_INCHES, DPI = 2, (4.6, 2.9), 100
+COLUMNS, PANEL_INCHES, DPI = 2, (4.6, 2.9), 150
 PANELS = 6
-POINTS = 400
+# points of a line, and steps at which curves of different runs are brought together
+POINTS, STEPS = 100, 20_000
 LIMIT = 200_000
 LARGEST = 1e100
 
@@ -50,7 +54,7 @@ def curves_png(panels: Sequence[Panel]) -> bytes:
     """One PNG of at most 200 kB with up to six panels; an empty list gives a picture that says so."""
     drawn = _draw(panels[:PANELS])
     image = _png(drawn, DPI)
-    for dpi in (75, 50, 30):
+    for dpi in (100, 75, 50, 30):
         if len(image) <= LIMIT:
             break
         image = _png(drawn, dpi)
@@ -58,14 +62,17 @@ def curves_png(panels: Sequence[Panel]) -> bytes:
 
 
 def _draw(panels: Sequence[Panel]) -> Figure:
-    columns = min(COLUMNS, max(1, len(panels)))
-    rows = max(1, -(-len(panels) // columns))
-    figure = Figure(figsize=(PANEL_INCHES[0] * columns, PANEL_INCHES[1] * rows), layout="tight")
+    rows = max(1, -(-len(panels) // COLUMNS))
+    figure = Figure(figsize=(PANEL_INCHES[0] * COLUMNS, PANEL_INCHES[1] * rows), layout="tight")
     figure.patch.set_alpha(0.0)
     if not panels:
         figure.text(0.5, 0.5, "no curves", color=INK, ha="center", va="center")
+    grid = figure.add_gridspec(rows, COLUMNS)
     for position, panel in enumerate(panels):
-        _panel(figure.add_subplot(rows, columns, position + 1), panel)
+        row, column = divmod(position, COLUMNS)
+        # the last one without a neighbour takes the whole width
+        alone = position == len(panels) - 1 and column == 0
+        _panel(figure.add_subplot(grid[row, :] if alone else grid[row, column]), panel)
     return figure
 
 
@@ -105,14 +112,28 @@ def _side(axes: Axes, traces: Sequence[Trace], colour: str, name: str) -> None:
     if not seen.any():
         axes.plot([], [], color=colour, label=label)
     else:
-        kept, at = finite[:, seen], steps[seen]
-        centre, low, high = np.nanmedian(kept, axis=0), np.nanmin(kept, axis=0), np.nanmax(kept, axis=0)
+        at, centre, low, high = _stretches(steps[seen], finite[:, seen])
         marker = "o" if len(at) == 1 else None
-        axes.plot(at, centre, color=colour, linewidth=1.6, label=label, marker=marker, markersize=4)
-        if len(traces) > 1:
-            axes.fill_between(at, low, high, color=colour, alpha=0.22, linewidth=0)
+        axes.plot(at, centre, color=colour, linewidth=1.6, alpha=0.9, label=label, marker=marker, markersize=4)
+        if (high > low).any():
+            axes.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
     for trace in traces:
         _broken(axes, trace, colour)
+
+
+def _stretches(steps: Floats, values: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Where to draw, the centre, the lowest and the highest value there: each float64[n], at most POINTS of them.
+
+    `values` is float64[runs, steps]; every step has at least one value.
+    """
+    centre, low, high = np.nanmedian(values, axis=0), np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+    if len(steps) <= POINTS:
+        return steps, centre, low, high
+    first = np.linspace(0, len(steps), POINTS, endpoint=False).astype(np.int64)
+    count = np.diff(first, append=len(steps))
+    at, middle = (np.add.reduceat(of, first) / count for of in (steps, centre))
+    at[[0, -1]] = steps[[0, -1]]
+    return at, middle, np.minimum.reduceat(low, first), np.maximum.reduceat(high, first)
 
 
 def _drawable(trace: Trace) -> Trace:
@@ -135,8 +156,8 @@ def _broken(axes: Axes, trace: Trace, colour: str) -> None:
 def _aligned(traces: Sequence[Trace]) -> tuple[Floats, Floats]:
     """Common steps float64[n] and the value of every run there, float64[runs, n]; NaN outside of a run's own steps."""
     steps = np.unique(np.concatenate([trace.steps for trace in traces])).astype(np.float64)
-    if len(steps) > POINTS:
-        steps = steps[np.unique(np.linspace(0, len(steps) - 1, POINTS).astype(np.int64))]
+    if len(steps) > STEPS:
+        steps = steps[np.unique(np.linspace(0, len(steps) - 1, STEPS).astype(np.int64))]
     values = np.full((len(traces), len(steps)), np.nan)
     for row, trace in enumerate(traces):
         order = np.argsort(trace.steps, kind="stable")

@@ -101,9 +101,10 @@ def counted_words(report: Report) -> str:
 
 
 def counted_word(word: str, count: int) -> str:
-    """`2 regressions`, `1 no change`."""
-    plural = {"regression": "regressions", "improvement": "improvements"}.get(word, word)
-    return f"{count:,} {word if count == 1 else plural}"
+    """`2 regressions`, `1 suspected regression`, `1 no change`."""
+    noun = {"suspected": "suspected regression"}.get(word, word)
+    plural = "s" if count != 1 and noun.endswith(("regression", "improvement")) else ""
+    return f"{count:,} {noun}{plural}"
 
 
 def needs(report: Report) -> tuple[Need, ...]:

@@ -13,6 +13,8 @@ from bot.report.values import duration, moment, size
 from templates import load
 
 FINAL = ("done", "failed", "cancelled")
+# a request of many benchmarks has as many pictures: the rest is folded, and so not fetched before it is asked for
+OPEN_CURVES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +104,11 @@ def render_request(page: RequestPage) -> str:
         baseline=view.baseline(report),
         links=_web(report.links),
         needs=view.items(report),
+        most_needs=findings.NEEDS,
         progress=view.progress(report),
         tables=view.tables(rows) if done else (),
         curves=[b for b in report.benchmarks if safe_url(b.curves_url)] if done else [],
+        most_curves=OPEN_CURVES,
         failures=view.failures(report),
         runs=view.run_lines(report.benchmarks),
         facts=(*view.method(report), *view.environment(report)),

@@ -260,7 +260,7 @@ def environment(report: Report) -> tuple[Fact, ...]:
         where = [benchmark.hardware, *([benchmark.machine] if benchmark.machine else [])]
         where += [duration(benchmark.seconds)] * (benchmark.seconds > 0)
         where += [money(benchmark.cost_usd)] * (benchmark.cost_usd > 0)
-        facts.append(Fact(name=name, text=", ".join(where)))
+        facts.append(Fact(name=f"{name} ran on", text=", ".join(where)))
         facts += [Fact(name=f"{name} imported", text=note) for note in findings.imported_note(benchmark.runs)]
     if report.finished_at is not None:
         facts.append(Fact(name="Asked and finished", text=_times(report.created_at, report.finished_at)))
