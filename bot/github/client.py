@@ -1,10 +1,12 @@
 """All that we say to GitHub, one method per call. Returns our nouns, never GitHub's JSON, except for messages.
 
-Errors: `Gone` when the thing is not there (404, 410), `Denied` for 401 and 403, gidgethub's own for what may pass.
+Errors: `Gone` when the thing is not there (404, 410), `Denied` for 401 and 403, gidgethub's own for what may pass
+(5xx, 422, 429, a limit of calls).
 """
 
 import base64
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -129,17 +131,23 @@ class GitHub:
         """The commit of a ref in another repository, which must be public or within our installation's reach."""
         token = await self.installation_token(where.installation_id)
         path = f"/repos/{quote(full_name, safe='/')}/commits/{quote(ref, safe='')}"
-        return str((await self._call(self._api.getitem(path, oauth_token=token)))["sha"])
+        with _our_errors():
+            return str((await self._api.getitem(path, oauth_token=token))["sha"])
 
     async def latest_release(self, where: Where) -> str:
         """The tag of the latest release; Gone when there is none."""
         return str((await self._get(where, "/releases/latest"))["tag_name"])
 
     async def file(self, where: Where, path: str, ref: str) -> str | None:
-        """A text file at a commit, None when it does not exist there. Bytes that are not UTF-8 are replaced."""
+        """A text file at a commit, None when there is none: nothing, a folder, a submodule, a link that leads nowhere.
+
+        Bytes that are not UTF-8 are replaced.
+        """
         try:
             answer = await self._get(where, f"/contents/{quote(path)}?ref={quote(ref)}")
         except Gone:
+            return None
+        if not isinstance(answer, dict) or answer.get("type") != "file":
             return None
         return base64.b64decode(answer["content"]).decode("utf-8", "replace")
 
@@ -201,21 +209,24 @@ class GitHub:
 
     async def deliveries(self) -> AsyncIterator[Mapping[str, Any]]:
         """Webhook deliveries that GitHub has tried, newest first."""
-        async for delivery in self._api.getiter("/app/hook/deliveries?per_page=100", jwt=self._key.app_token()):
-            yield delivery
+        with _our_errors():
+            async for delivery in self._api.getiter("/app/hook/deliveries?per_page=100", jwt=self._key.app_token()):
+                yield delivery
 
     async def redeliver(self, delivery_id: int) -> None:
         """Ask GitHub to send a delivery once more."""
-        await self._api.post(f"/app/hook/deliveries/{delivery_id}/attempts", data={}, jwt=self._key.app_token())
+        path = f"/app/hook/deliveries/{delivery_id}/attempts"
+        with _our_errors():
+            await self._api.post(path, data={}, jwt=self._key.app_token())
 
     async def installation_token(self, installation_id: int) -> str:
         """A token of the installation, for the API and for git over HTTP."""
         known = self._key.known(installation_id)
         if known:
             return known
-        answer = await self._call(
-            self._api.post(f"/app/installations/{installation_id}/access_tokens", data={}, jwt=self._key.app_token())
-        )
+        path = f"/app/installations/{installation_id}/access_tokens"
+        with _our_errors():
+            answer = await self._api.post(path, data={}, jwt=self._key.app_token())
         self._key.keep(installation_id, answer["token"], 3600)
         return str(answer["token"])
 
@@ -223,26 +234,36 @@ class GitHub:
 
     async def _get(self, where: Where, path: str) -> Any:
         token = await self.installation_token(where.installation_id)
-        return await self._call(self._api.getitem(where.path + path, oauth_token=token))
+        with _our_errors():
+            return await self._api.getitem(where.path + path, oauth_token=token)
 
     async def _iterate(self, where: Where, path: str, key: str = "items") -> AsyncIterator[Mapping[str, Any]]:
         token = await self.installation_token(where.installation_id)
-        async for item in self._api.getiter(where.path + path, oauth_token=token, iterable_key=key):
-            yield item
+        with _our_errors():
+            async for item in self._api.getiter(where.path + path, oauth_token=token, iterable_key=key):
+                yield item
 
     async def _send(self, where: Where, method: str, path: str, data: Mapping[str, Any]) -> Any:
         token = await self.installation_token(where.installation_id)
         call = self._api.post if method == "POST" else self._api.patch
-        return await self._call(call(where.path + path, data=dict(data), oauth_token=token))
+        with _our_errors():
+            return await call(where.path + path, data=dict(data), oauth_token=token)
 
-    async def _call(self, call: Any) -> Any:
-        try:
-            return await call
-        except gidgethub.RateLimitExceeded:
-            raise
-        except gidgethub.HTTPException as error:
-            if error.status_code in (404, 410):
-                raise Gone(str(error)) from error
-            if error.status_code in (401, 403):
-                raise Denied(str(error)) from error
-            raise
+
+@contextmanager
+def _our_errors() -> Iterator[None]:
+    try:
+        yield
+    except gidgethub.RateLimitExceeded:
+        raise
+    except gidgethub.HTTPException as error:
+        if error.status_code in (404, 410):
+            raise Gone(str(error)) from error
+        if error.status_code == 401 or (error.status_code == 403 and not _too_fast(error)):
+            raise Denied(str(error)) from error
+        raise
+
+
+def _too_fast(error: gidgethub.HTTPException) -> bool:
+    """Whether a 403 is one of GitHub's secondary limits, which pass by themselves."""
+    return "Retry-After" in error.headers or "rate limit" in str(error).lower()

@@ -84,8 +84,8 @@ def test_a_file_that_was_deleted_is_fetched_again(folder: Path, client: Client, 
     ],
 )
 @pytest.mark.parametrize("ci", [False, True])
+@pytest.mark.usefixtures("folder")
 def test_what_cannot_be_fetched_fails_in_ci_only(
-    folder: Path,
     client: Client,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -100,7 +100,7 @@ def test_what_cannot_be_fetched_fails_in_ci_only(
     assert said in told
     assert told.count("\n") == 1
     assert ("will be skipped" in told) is not ci
-    assert not list(folder.glob("*.json"))
+    assert not list(fetch_contracts.FOLDER.glob("*.json"))
 
 
 def test_no_npm_at_all_is_said(

@@ -7,7 +7,7 @@ name is a violation, although GitHub would ignore it.
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,11 +18,15 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from tests.harness.fetch_contracts import FOLDER
+from tests.harness.openapi import Json, compile_schema, unknown_fields
 
-Json = dict[str, Any]
 # statuses that GitHub may answer anywhere, though few calls describe them
 ERRORS = frozenset((401, 403, 404, 405, 409, 410, 422, 429, 500, 502, 503))
-_WORDS = {"example", "examples", "discriminator", "xml", "externalDocs"}
+# how such an answer looks; the second schema demands nothing by itself
+_ERROR = {
+    "required": ["message", "documentation_url"],
+    "anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("validation-error", "basic-error")],
+}
 _BY_ID = re.compile(r"^/repositories/\d+(?=/|$)")
 _LONGEST = 200
 
@@ -59,7 +63,7 @@ class RestContract:
 
     def __init__(self) -> None:
         self._document = contracts_or_skip("rest.json")
-        self._schemas: Json = self._document["components"]["schemas"]
+        self.schemas: Json = self._document["components"]["schemas"]
         self._routes = sorted((_route(path, item) for path, item in self._document["paths"].items()), key=_least_first)
         self._compiled: dict[str, jsonschema_rs.Validator] = {}
 
@@ -96,21 +100,24 @@ class RestContract:
         if described is None:
             if status not in ERRORS:
                 return [f"{name}: GitHub describes no such status"]
-            fits = isinstance(body, dict) and isinstance(body.get("message"), str) and "documentation_url" in body
-            return [] if fits else [f"{name}: an error has a message and a documentation_url"]
+            return self._judge(name, _ERROR, body)
         content = self._deref(described).get("content", {}).get("application/json")
         if content is None:
             return [] if body in (None, {}, "") or status >= 400 else [f"{name}: no body is described"]
         return self._judge(name, content["schema"], body)
 
-    def example(self, method: str, path: str, status: int) -> Any:
-        """GitHub's own example of an answer, None where there is none."""
+    def described(self, method: str, path: str, status: int) -> tuple[Json, Json]:
+        """How an answer is described: its schema, and GitHub's examples of it by name.
+
+        Both are empty where the call or its body is not described.
+        """
         _, operation = self._operation(method, path)
         described = self._deref(operation["responses"][str(status)]) if operation else {}
-        examples = described.get("content", {}).get("application/json", {}).get("examples", {})
-        for example in examples.values():
-            return self._deref(example).get("value")
-        return None
+        content = described.get("content", {}).get("application/json")
+        if content is None:
+            return {}, {}
+        examples = {name: self._deref(each)["value"] for name, each in content.get("examples", {}).items()}
+        return content["schema"], examples
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -132,26 +139,11 @@ class RestContract:
     def _judge(self, name: str, schema: Any, value: Any) -> list[str]:
         key = json.dumps(schema, sort_keys=True)
         if key not in self._compiled:
-            self._compiled[key] = compile_schema(schema, self._schemas)
+            self._compiled[key] = compile_schema(schema, self.schemas)
         return [_sentence(name, error) for error in self._compiled[key].iter_errors(value)]
 
     def _unknown(self, name: str, schema: Any, value: Any) -> list[str]:
-        """Fields that no part of the schema names."""
-        if not isinstance(value, dict):
-            return []
-        known: set[str] = set()
-        open_ended = False
-        for part in self._parts(schema):
-            known |= set(part.get("properties", ()))
-            open_ended |= part.get("additionalProperties") not in (None, False) or not part.get("properties")
-        return [] if open_ended and not known else [f"{name}: no field {key}" for key in value if key not in known]
-
-    def _parts(self, schema: Any) -> Iterator[Json]:
-        schema = self._deref(schema)
-        yield schema
-        for word in ("allOf", "anyOf", "oneOf"):
-            for part in schema.get(word, ()):
-                yield from self._parts(part)
+        return [f"{name}: no field {place}"[:_LONGEST] for place in unknown_fields(schema, value, self.schemas)]
 
 
 class WebhookContract:
@@ -198,75 +190,36 @@ def middleware(contract: RestContract, prefix: str, violations: list[str]) -> Mi
 
     @web.middleware
     async def judge(request: web.Request, handler: Handler) -> web.StreamResponse:
-        response = await handler(request)
+        refused: web.HTTPException | None = None
+        response: web.StreamResponse
+        try:
+            response = await handler(request)
+        except web.HTTPException as error:
+            response = refused = error
         path = request.path.removeprefix(prefix)
         raw = await request.read()
-        sent = json.loads(raw) if raw else None
+        sent = _json(raw)
+        # a call that is refused may be a wrong one on purpose: then only the answer is judged
         if response.status < 400:
             violations.extend(contract.check_request(request.method, path, request.query, sent))
         if isinstance(response, web.Response):
-            body = json.loads(response.text) if response.text else None
+            body = _json(response.text)
             violations.extend(contract.check_response(request.method, path, response.status, body))
+        if refused is not None:
+            raise refused
         return response
 
     return judge
 
 
-def compile_schema(schema: Any, schemas: Json) -> jsonschema_rs.Validator:
-    """A validator of one schema with only those others that it refers to."""
-    root = _convert(schema)
-    closure: Json = {}
-    waiting = list(_references(root))
-    while waiting:
-        name = waiting.pop()
-        if name not in closure:
-            closure[name] = _convert(schemas[name])
-            waiting += _references(closure[name])
-    whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_wrapped(root), "$defs": closure}
-    return jsonschema_rs.validator_for(whole, validate_formats=False)
-
-
-def _wrapped(root: Json) -> Json:
-    return {"allOf": [root]}
-
-
-def _references(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        if isinstance(value.get("$ref"), str):
-            yield value["$ref"].rpartition("/")[2]
-        for each in value.values():
-            yield from _references(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _references(each)
-
-
-def _convert(schema: Any) -> Any:
-    """OpenAPI 3.0 to JSON Schema; keys inside `properties` are names, not words of the language."""
-    if isinstance(schema, list):
-        return [_convert(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    made: Json = {}
-    for key, value in schema.items():
-        if key in _WORDS or key.startswith("x-") or key == "nullable":
-            continue
-        if key == "properties":
-            made[key] = {name: _convert(each) for name, each in value.items()}
-        elif key == "$ref":
-            made[key] = f"#/$defs/{value.rpartition('/')[2]}"
-        else:
-            made[key] = _convert(value)
-    return _nullable(made) if schema.get("nullable") else made
-
-
-def _nullable(made: Json) -> Json:
-    if isinstance(made.get("type"), str) and not {"allOf", "anyOf", "oneOf"} & set(made):
-        made["type"] = [made["type"], "null"]
-        if "enum" in made and None not in made["enum"]:
-            made["enum"] = [*made["enum"], None]
-        return made
-    return {"anyOf": [made, {"type": "null"}]}
+def _json(text: str | bytes | None) -> Any:
+    """The content of a body, None for none; what is not JSON is text, which no description of ours allows."""
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return str(text)
 
 
 def _route(path: str, item: Json) -> Route:
