@@ -208,13 +208,13 @@ def _render(name: str, context: dict[str, object]) -> str:
 
 
 def _fitting(render: Callable[[int], str], sizes: Iterable[int] = (200, 60, 20, 5, 1)) -> str:
-    """The longest rendering that fits; with one row of each kind it always does, for each cell has its own limit."""
+    """The longest rendering that fits in bytes; one row of each kind does, for each cell has its own limit."""
     body = ""
     for rows in sizes:
         body = render(rows)
         if len(body.encode()) <= BODY:
-            break
-    return body
+            return body
+    return text.fold_end(body, BODY // 4)
 
 
 def _limits(most: int) -> dict[str, int]:

@@ -42,11 +42,12 @@ def render_comment(report: Report, *, marker: str) -> str:
     What is too much is counted and left to the results page.
     """
     template = load("comments", "results.md", finalize=finalize)
+    body = ""
     for room in _ROOMS:
         body = template.render(_context(report, room), marker=Markdown(marker))
         if len(body) <= LIMIT:
-            break
-    return body
+            return body
+    return text.fold_end(body, LIMIT)
 
 
 def short_notice(report: Report) -> str:

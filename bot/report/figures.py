@@ -3,15 +3,14 @@
 Curves of many steps are put together from stretches: the line is the mean of each stretch, the band reaches from the
 lowest value in it to the highest, so that noise stays readable and no spike is lost.
 
-Draws with matplotlib's objects only, so that nothing is shared between two pictures; the same curves give the same
-bytes.
+Draws with matplotlib's objects only and changes none of its settings, so that nothing is shared between two pictures
+that are drawn at once; the same curves give the same bytes.
 """
 
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -26,8 +25,8 @@ Floats = NDArray[np.float64]
 HEAD_COLOUR, BASE_COLOUR, INK = "#e8710a", "#4a8fe0", "#808890"
 COLUMNS, PANEL_INCHES, DPI = 2, (4.6, 2.9), 150
 PANELS = 6
-# points of a line, and steps at which curves of different runs are brought together
-POINTS, STEPS = 100, 20_000
+POINTS = 100
+FONT = "DejaVu Sans"
 LIMIT = 200_000
 LARGEST = 1e100
 
@@ -53,12 +52,11 @@ class Panel:
 def curves_png(panels: Sequence[Panel]) -> bytes:
     """One PNG of at most 200 kB with up to six panels; an empty list gives a picture that says so."""
     drawn = _draw(panels[:PANELS])
-    image = _png(drawn, DPI)
-    for dpi in (100, 75, 50, 30):
-        if len(image) <= LIMIT:
-            break
+    for dpi in (DPI, 100, 75, 50):
         image = _png(drawn, dpi)
-    return image
+        if len(image) <= LIMIT:
+            return image
+    return _png(drawn, 30)
 
 
 def _draw(panels: Sequence[Panel]) -> Figure:
@@ -66,7 +64,7 @@ def _draw(panels: Sequence[Panel]) -> Figure:
     figure = Figure(figsize=(PANEL_INCHES[0] * COLUMNS, PANEL_INCHES[1] * rows), layout="tight")
     figure.patch.set_alpha(0.0)
     if not panels:
-        figure.text(0.5, 0.5, "no curves", color=INK, ha="center", va="center")
+        figure.text(0.5, 0.5, "no curves", color=INK, family=FONT, ha="center", va="center")
     grid = figure.add_gridspec(rows, COLUMNS)
     for position, panel in enumerate(panels):
         row, column = divmod(position, COLUMNS)
@@ -83,10 +81,12 @@ def _panel(axes: Axes, panel: Panel) -> None:
     # curves of a metric in points may be fractions: they are drawn as they were written
     unit = f" ({_safe(panel.unit, 12)})" if panel.unit not in ("", "pp") else ""
     title = f"{_safe(panel.label, 34)}{unit}"
-    axes.set_title(title, color=INK, fontsize=10, loc="left", pad=18, parse_math=False)
-    axes.set_xlabel("step", color=INK, fontsize=8)
-    axes.tick_params(colors=INK, labelsize=8)
+    axes.set_title(title, color=INK, family=FONT, fontsize=10, loc="left", pad=18, parse_math=False)
+    axes.set_xlabel("step", color=INK, family=FONT, fontsize=8)
+    axes.tick_params(colors=INK, labelsize=8, labelfontfamily=FONT)
     axes.ticklabel_format(useMathText=False)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.get_offset_text().set(family=FONT, size=8, color=INK)
     axes.grid(True, color=INK, alpha=0.25, linewidth=0.6)
     for spine in axes.spines.values():
         spine.set_color(INK)
@@ -94,11 +94,18 @@ def _panel(axes: Axes, panel: Panel) -> None:
     if panel.head or panel.base:
         # above the picture, where no curve can run through it
         place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": 2, "borderaxespad": 0.1}
-        axes.legend(fontsize=8, labelcolor=INK, frameon=False, handlelength=1.2, columnspacing=1.0, **place)
+        axes.legend(
+            prop={"family": FONT, "size": 8},
+            labelcolor=INK,
+            frameon=False,
+            handlelength=1.2,
+            columnspacing=1.0,
+            **place,
+        )
     else:
         axes.set_xticks([])
         axes.set_yticks([])
-        axes.text(0.5, 0.5, "no curve", color=INK, ha="center", va="center", transform=axes.transAxes)
+        axes.text(0.5, 0.5, "no curve", color=INK, family=FONT, ha="center", va="center", transform=axes.transAxes)
 
 
 def _side(axes: Axes, traces: Sequence[Trace], colour: str, name: str) -> None:
@@ -106,13 +113,11 @@ def _side(axes: Axes, traces: Sequence[Trace], colour: str, name: str) -> None:
     if not traces:
         return
     traces = [_drawable(trace) for trace in traces]
-    steps, finite = _aligned(traces)
-    seen = np.isfinite(finite).any(axis=0)
     label = f"{name} ({len(traces)} {'run' if len(traces) == 1 else 'runs'})"
-    if not seen.any():
+    at, centre, low, high = _stretches(traces)
+    if not len(at):
         axes.plot([], [], color=colour, label=label)
     else:
-        at, centre, low, high = _stretches(steps[seen], finite[:, seen])
         marker = "o" if len(at) == 1 else None
         axes.plot(at, centre, color=colour, linewidth=1.6, alpha=0.9, label=label, marker=marker, markersize=4)
         if (high > low).any():
@@ -121,19 +126,41 @@ def _side(axes: Axes, traces: Sequence[Trace], colour: str, name: str) -> None:
         _broken(axes, trace, colour)
 
 
-def _stretches(steps: Floats, values: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Where to draw, the centre, the lowest and the highest value there: each float64[n], at most POINTS of them.
+def _stretches(traces: Sequence[Trace]) -> tuple[Floats, Floats, Floats, Floats]:
+    """Where to draw, the median of the runs, the lowest and the highest value there: each float64[n], n <= POINTS.
 
-    `values` is float64[runs, steps]; every step has at least one value.
+    Each stretch holds as many of the steps as any other; up to POINTS steps each is one of its own.
     """
-    centre, low, high = np.nanmedian(values, axis=0), np.nanmin(values, axis=0), np.nanmax(values, axis=0)
-    if len(steps) <= POINTS:
-        return steps, centre, low, high
-    first = np.linspace(0, len(steps), POINTS, endpoint=False).astype(np.int64)
-    count = np.diff(first, append=len(steps))
-    at, middle = (np.add.reduceat(of, first) / count for of in (steps, centre))
+    finite = [np.isfinite(trace.values) & np.isfinite(trace.steps) for trace in traces]
+    seen = [trace.steps[kept].astype(np.float64) for trace, kept in zip(traces, finite, strict=True)]
+    steps = np.unique(np.concatenate(seen))
+    if not len(steps):
+        return (steps,) * 4
+    first = np.linspace(0, len(steps), min(POINTS, len(steps)), endpoint=False).astype(np.int64)
+    at = np.add.reduceat(steps, first) / np.diff(first, append=len(steps))
+    # a curve begins and ends where its values do
     at[[0, -1]] = steps[[0, -1]]
-    return at, middle, np.minimum.reduceat(low, first), np.maximum.reduceat(high, first)
+    values = [trace.values[kept] for trace, kept in zip(traces, finite, strict=True)]
+    runs = [_summed(np.searchsorted(steps[first], s, "right") - 1, v, at) for s, v in zip(seen, values, strict=True)]
+    centre, low, high = (np.stack(part) for part in zip(*runs, strict=True))
+    return at, np.nanmedian(centre, axis=0), np.nanmin(low, axis=0), np.nanmax(high, axis=0)
+
+
+def _summed(stretch: NDArray[np.int64], values: Floats, at: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean, lowest and highest value of one run in each stretch, float64[n]; NaN before its first and after its last.
+
+    `stretch` is the number of each value's stretch; where a run has no value its neighbours are joined by a line.
+    """
+    count = np.bincount(stretch, minlength=len(at))
+    has = count > 0
+    if not has.any():
+        return (np.full(len(at), np.nan),) * 3
+    mean = np.bincount(stretch, values, minlength=len(at))[has] / count[has]
+    mean = np.interp(at, at[has], mean, left=np.nan, right=np.nan)
+    low, high = np.full(len(at), np.inf), np.full(len(at), -np.inf)
+    np.minimum.at(low, stretch, values)
+    np.maximum.at(high, stretch, values)
+    return mean, np.where(has, low, mean), np.where(has, high, mean)
 
 
 def _drawable(trace: Trace) -> Trace:
@@ -150,22 +177,7 @@ def _broken(axes: Axes, trace: Trace, colour: str) -> None:
     height = float(before[-1]) if len(before) else 0.0
     at = (float(trace.steps[bad[0]]), height)
     axes.plot(*at, color=colour, marker="x", markersize=8, markeredgewidth=2)
-    axes.annotate("NaN", at, color=colour, fontsize=8, xytext=(5, -12), textcoords="offset points")
-
-
-def _aligned(traces: Sequence[Trace]) -> tuple[Floats, Floats]:
-    """Common steps float64[n] and the value of every run there, float64[runs, n]; NaN outside of a run's own steps."""
-    steps = np.unique(np.concatenate([trace.steps for trace in traces])).astype(np.float64)
-    if len(steps) > STEPS:
-        steps = steps[np.unique(np.linspace(0, len(steps) - 1, STEPS).astype(np.int64))]
-    values = np.full((len(traces), len(steps)), np.nan)
-    for row, trace in enumerate(traces):
-        order = np.argsort(trace.steps, kind="stable")
-        own, written = trace.steps[order], trace.values[order]
-        kept = np.isfinite(written)
-        if kept.any():
-            values[row] = np.interp(steps, own[kept], written[kept], left=np.nan, right=np.nan)
-    return steps, values
+    axes.annotate("NaN", at, color=colour, family=FONT, fontsize=8, xytext=(5, -12), textcoords="offset points")
 
 
 def _safe(text: str, most: int) -> str:
@@ -176,6 +188,5 @@ def _safe(text: str, most: int) -> str:
 
 def _png(figure: Figure, dpi: int) -> bytes:
     image = io.BytesIO()
-    with matplotlib.rc_context({"font.family": "DejaVu Sans", "axes.formatter.use_mathtext": False}):
-        FigureCanvasAgg(figure).print_figure(image, dpi=dpi, format="png", metadata={"Software": None})
+    FigureCanvasAgg(figure).print_figure(image, dpi=dpi, format="png", metadata={"Software": None})
     return image.getvalue()

@@ -206,7 +206,8 @@ def _sentence(row: Row) -> str:
         return row.comparison.sentence
     failed = [run for run in row.benchmark.runs if run.state == "failed"]
     reason = row.benchmark.reason or next((run.reason for run in failed if run.reason), None)
-    parts = [f"{row.verdict}: {reason.sentence if reason else 'no run gave a result.'}"]
+    words = reason.sentence if reason else "no run gave a result"
+    parts = [f"{row.verdict}: {words.rstrip('. ')}."]
     if failed:
         sides = [f"{_of(failed, side, row.benchmark.runs)} {side}" for side in ("head", "base")]
         parts.append(f"{' and '.join(side for side in sides if not side.startswith('0'))} runs failed.")

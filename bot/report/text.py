@@ -172,9 +172,7 @@ def shorten(text: str, *, characters: int | None = None, size: int | None = None
 
 
 def _joined(text: str, position: int) -> bool:
-    """Whether the characters before and after a position are seen as one."""
-    if position >= len(text):
-        return False
+    """Whether the characters before and after a position inside the text are seen as one."""
     before, after = text[position - 1], text[position]
     if _ZWJ in (before, after) or unicodedata.category(after).startswith("M") or _is_tone(after):
         return True

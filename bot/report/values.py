@@ -20,6 +20,9 @@ def number(value: float, decimals: int | None = None) -> str:
         text = f"{value:.{_decimals(size) if decimals is None else decimals}f}"
         if decimals is None and "." in text:
             text = text.rstrip("0").rstrip(".")
+    if not float(text):
+        # what is rounded away has no sign
+        text = text.lstrip("-")
     return text.replace("-", MINUS)
 
 
@@ -59,11 +62,10 @@ def duration(seconds: float) -> str:
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
-    for large, small, size, step in (("d", "h", 86_400, 3600), ("h", "min", 3600, 60), ("min", "s", 60, 1)):
-        if whole >= size:
-            rest = whole % size // step
-            return f"{whole // size} {large}" + (f" {rest} {small}" if rest else "")
-    raise AssertionError("a time of a minute or more has minutes")
+    units = (("d", "h", 86_400, 3600), ("h", "min", 3600, 60), ("min", "s", 60, 1))
+    large, small, size, step = next(unit for unit in units if whole >= unit[2])
+    rest = whole % size // step
+    return f"{whole // size} {large}" + (f" {rest} {small}" if rest else "")
 
 
 def money(usd: float) -> str:

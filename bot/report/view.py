@@ -1,14 +1,15 @@
 """A report as lines of plain text, ready to be laid out: what the templates of comments, checks and pages fill in.
 
-Nothing here is escaped; each form does that for itself.
+Nothing here is escaped; each form does that for itself. Whatever looks like a token is masked here, for all forms.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.core.nouns import BenchmarkReport, Link, Report, RunReport
 from bot.report import cells, findings
 from bot.report.findings import EMOJI, Row
+from bot.report.masking import mask
 from bot.report.text import plain, shorten
 from bot.report.values import counted, duration, moment, money
 
@@ -36,7 +37,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The rows that were measured on one hardware; `left_out` rows are on the page only."""
+    """The rows that were measured on one hardware; `left_out` more rows, of any hardware, are on the page only."""
 
     hardware: str
     lines: tuple[Line, ...]
@@ -104,13 +105,17 @@ class Fact:
 
 
 def tables(rows: Iterable[Row], at_most: int | None = None) -> tuple[Table, ...]:
-    """One table per hardware with at most so many rows altogether; what is left out is counted."""
-    found = []
-    for hardware, group in findings.by_hardware(rows).items():
-        kept = group if at_most is None else group[:at_most]
-        at_most = None if at_most is None else at_most - len(kept)
-        lines = tuple(line(row) for row in kept)
-        found.append(Table(hardware=hardware, lines=lines, left_out=len(group) - len(kept)))
+    """One table per hardware with at most so many rows altogether; the last one tells how many are left out."""
+    sorted_rows = tuple(rows)
+    kept = sorted_rows if at_most is None else sorted_rows[:at_most]
+    found = [
+        Table(hardware=hardware, lines=tuple(line(row) for row in group))
+        for hardware, group in findings.by_hardware(kept).items()
+    ]
+    left_out = len(sorted_rows) - len(kept)
+    if left_out:
+        last = found.pop() if found else Table(hardware="", lines=())
+        found.append(replace(last, left_out=left_out))
     return tuple(found)
 
 
@@ -144,7 +149,7 @@ def items(report: Report) -> tuple[Item, ...]:
             word=need.word,
             emoji=EMOJI[need.word],
             benchmark=findings.label(need.benchmark),
-            sentence=f"{need.sentence.rstrip('. ')}.",
+            sentence=f"{mask(need.sentence).rstrip('. ')}.",
             command=need.command,
         )
         for need in findings.needs(report)
@@ -181,10 +186,8 @@ def failures(report: Report) -> tuple[Failure, ...]:
     for benchmark in report.benchmarks:
         if benchmark.reason is not None and benchmark.lease_id not in failed:
             name = findings.label(benchmark)
-            reason = benchmark.reason
-            found.append(
-                Failure(benchmark=name, runs="", commit="", code=reason.code, sentence=reason.sentence, log="")
-            )
+            code, words = benchmark.reason.code, mask(benchmark.reason.sentence)
+            found.append(Failure(benchmark=name, runs="", commit="", code=code, sentence=words, log=""))
     return tuple(found)
 
 
@@ -272,7 +275,7 @@ def notes(report: Report) -> tuple[str, ...]:
     found = [*report.notes]
     for benchmark in report.benchmarks:
         found += [f"`{findings.label(benchmark)}`: {note}" for note in benchmark.notes]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(map(mask, found)))
 
 
 def _times(created_at: float, finished_at: float) -> str:
@@ -287,6 +290,6 @@ def _failure(group: Sequence[tuple[BenchmarkReport, RunReport]]) -> Failure:
         runs=f"{run.side}, {'run' if len(group) == 1 else 'runs'} {numbers}",
         commit=run.commit,
         code=run.reason.code if run.reason else "failed",
-        sentence=run.reason.sentence if run.reason else "The run failed.",
-        log=next((one.log_tail for _, one in reversed(group) if one.log_tail), ""),
+        sentence=mask(run.reason.sentence) if run.reason else "The run failed.",
+        log=mask(next((one.log_tail for _, one in reversed(group) if one.log_tail), "")),
     )

@@ -44,8 +44,10 @@ class Leases(Worker[Lease]):
     async def step(self, row: Lease) -> Change:
         """One decision; whatever happens next is another row's work or a deadline."""
         loaded = await self._load(row)
-        if row.want == "cancel" and row.state != "measuring":
-            why = load(Reason, row.reason) if row.reason else reason("cancelled")
+        # the request is asked too: its own step may come later, and no machine shall start meanwhile
+        if "cancel" in (row.want, loaded.request.want) and row.state != "measuring":
+            said = row.reason or loaded.request.reason
+            why = load(Reason, said) if said else reason("cancelled")
             return self._end(loaded, "cancelled", why)
         steps = {
             "queued": self._place,

@@ -111,6 +111,8 @@ class World:
         self.folder = folder
         self.clock = Clock()
         self.random = random.Random(seed)
+        # ids that are the same each time: rows that are due at once are claimed in their order
+        self._ids = random.Random(seed + 1)
         self.killer = Killer(kill_after)
         self.cloud = Cloud(self.clock)
         self.script: Script = lambda commit, seed: Training(
@@ -313,10 +315,14 @@ class World:
             backends={"local": self.killer.guard(backend, "backend")},
             artifacts=LocalStore(settings.data_folder / "artifacts"),
             clock=self.clock,
+            new_id=self._new_id,
         )
         self._runner = web.AppRunner(application.build(self.services), access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, settings.host, settings.port, reuse_address=True).start()
+
+    def _new_id(self) -> str:
+        return "".join(self._ids.choice("abcdefghijklmnopqrstuvwxyz234567") for _ in range(26))
 
     async def close_bot(self) -> None:
         """The process ends; rows and files stay."""

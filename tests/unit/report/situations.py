@@ -110,6 +110,18 @@ NEW_ACCURACY = comparison(
 )
 
 
+BETTER_ACCURACY = comparison(
+    ACCURACY,
+    (78.0, 78.2),
+    (76.5, 76.3),
+    verdict="improvement",
+    sentence="improvement: accuracy 78.1 % vs 76.4 % (+1.7 pp, 99 % interval +1.1 to +2.3; tolerance 0.5); 2 of 2",
+    difference=1.7,
+    interval=(1.1, 2.3),
+    level=99,
+)
+
+
 def run(position: int, side: Side, seed: int, **rest: object) -> RunReport:
     values: dict[str, object] = {
         "id": f"run{position}",
@@ -175,6 +187,22 @@ def report(*benchmarks: BenchmarkReport, **rest: object) -> Report:
 WAITING = tuple(replace(one, state="queued", seconds=None, imported="", links=()) for one in FOUR_RUNS)
 HALFWAY = (*FOUR_RUNS[:2], replace(FOUR_RUNS[2], state="running", seconds=None), WAITING[3])
 TRACE = 'Traceback (most recent call last):\n  File "train.py", line 3\nValueError: bad | `shape` @alice #12'
+
+
+# what a script could print and nobody may read: each begins as real ones do, none is one
+SECRETS = (
+    "ghp_" + "a1B2c3D4" * 4,
+    "hf_" + "QwErTyUiOp" * 3,
+    "AKIA" + "ABCDEFGH12345678",
+    "user:pa55word",
+    "MIIBOgIBAAJBAKj34GkxFhD90vcNLYLInFEX6Ppy1tPf9Cnzj4p4WGeKLs1Pt8Qu",
+)
+LEAKING = (
+    f"clone with {SECRETS[0]}\nHF_TOKEN={SECRETS[1]} AWS={SECRETS[2]}\n"
+    f"pip install --index-url https://{SECRETS[3]}@pypi.example/simple x\n"
+    f"-----BEGIN RSA PRIVATE KEY-----\n{SECRETS[4]}\n-----END RSA PRIVATE KEY-----\nValueError: no more"
+)
+FLOOD = "epoch 1\r 12%|##| 12/100\r100%|####| 100/100\n\x00\x1b[2Kok \ufffd\ufffd\nv\u0435ry | odd\u202e\n" + "x" * 9000
 
 
 def failing(
@@ -265,11 +293,16 @@ def situations() -> dict[str, Report]:
             benchmark(verdict="regression", comparisons=(WORSE_ACCURACY, SAME_STEP, SAME_LOSS)), cost_usd=0.42
         ),
         "slower_step": report(benchmark(verdict="regression", comparisons=(SAME_ACCURACY, SLOWER_STEP, SAME_LOSS))),
+        "improvement": report(benchmark(verdict="improvement", comparisons=(BETTER_ACCURACY, SAME_STEP))),
         "no_change": report(benchmark()),
         "inconclusive": report(benchmark(verdict="inconclusive", comparisons=(OPEN_ACCURACY, SAME_STEP))),
         "suspected": report(benchmark(verdict="inconclusive", comparisons=(suspected, SAME_STEP))),
         "new": report(benchmark(verdict="new", comparisons=(NEW_ACCURACY,), runs=FOUR_RUNS[::3]), base_sha=""),
         "user_error": report(failing("user_error")),
+        "secrets": report(
+            failing("user_error", LEAKING, reason=reason("user_error", f"Exit 1: {SECRETS[0]}"), notes=(SECRETS[1],))
+        ),
+        "odd_log": report(failing("user_error", FLOOD)),
         "head_fails": report(failing("user_error", sides=("head",), verdict="regression")),
         "oom": report(failing("oom", "step 3\ntorch.OutOfMemoryError: CUDA out of memory.")),
         "timeout": report(failing("timeout", "epoch 3 of 90")),

@@ -8,13 +8,16 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from bot.core.markdown import command_lines
-from bot.core.nouns import Refusal, Reply, Report
+from bot.core.nouns import Link, Refusal, Reply, Report
+from bot.core.reasons import reason
+from bot.report.check import render_check
 from bot.report.comment import LIMIT, render_comment, render_reply, short_notice
 from tests.unit.report.reading import read
 from tests.unit.report.situations import (
     ACCURACY,
     BASE,
     CONFIG,
+    FOUR_RUNS,
     HEAD,
     SAME_ACCURACY,
     WORSE_ACCURACY,
@@ -180,3 +183,75 @@ def test_a_reply_fits() -> None:
 def test_next_commands_of_the_request_come_first() -> None:
     said: Report = replace(SITUATIONS["no_change"], next_commands=("/benchmark resnet50 seeds=5",))
     assert "Next: `/benchmark resnet50 seeds=5`</sub>" in render_comment(said, marker=MARKER)
+
+
+# ---- limits ---------------------------------------------------------------------------------------------------------
+
+
+def everything_long(count: int) -> Report:
+    """A report in which each text is long and each character of it takes as much room as it can."""
+    name = "<|`@é\U0001f680" * 200
+    links = tuple(Link(name=name, url=f"https://bench.example/{'<' * 300}") for _ in range(50))
+    odd = replace(WORSE_ACCURACY, metric=replace(ACCURACY, name=name, unit=name), sentence=name)
+    why = reason("user_error", name)
+    runs = tuple(
+        replace(one, state="failed", reason=why, log_tail=name * 9, imported=name, links=links) for one in FOUR_RUNS
+    )
+    each = [
+        benchmark(
+            name,
+            lease_id=f"{at}{name}",
+            hardware=f"{at}{name}",
+            verdict="regression",
+            comparisons=(odd,) * 5,
+            reason=why,
+            runs=runs,
+            notes=(name,),
+            phase=name,
+            machine=name,
+        )
+        for at in range(count)
+    ]
+    texts = {"command": f"/benchmark {name}", "requester": name, "baseline": name, "reproduce": name * 9}
+    return report(
+        *each, **texts, notes=(name,) * 50, links=links, next_commands=(name,) * 9, outdated_by=HEAD, reason=why
+    )
+
+
+@pytest.mark.parametrize("state", ["done", "running", "queued", "cancelled"])
+@pytest.mark.parametrize("count", [0, 1, 60])
+def test_the_longest_of_everything_fits(count: int, state: str) -> None:
+    said = replace(everything_long(count), state=state)  # type: ignore[arg-type]  # one of the four states
+    body = render_comment(said, marker=MARKER)
+    assert len(body) <= LIMIT < 65_536
+    assert "the rest did not fit" not in body
+    seen = read(body)
+    assert seen.tags.count("details") == body.count("</details>")
+    assert set(seen.rows) <= {4, 5, 6, 8}
+    assert len(short_notice(said)) <= LIMIT
+    check = render_check(said)
+    assert len(check.summary.encode()) <= 65_535
+    assert len(check.text.encode()) <= 65_535
+    assert "the rest did not fit" not in check.summary + check.text
+
+
+def test_a_smaller_limit_holds_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.report.comment.LIMIT", 500)
+    body = render_comment(SITUATIONS["regression"], marker=MARKER)
+    assert len(body) <= 500
+    assert body.startswith(f"{MARKER}\n### 🔴 1 regression")
+    monkeypatch.setattr("bot.report.check.BODY", 400)
+    assert len(render_check(SITUATIONS["regression"]).summary.encode()) <= 400
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_the_verdict_comes_first_then_what_needs_you_then_one_table_then_folds(name: str) -> None:
+    said = SITUATIONS[name]
+    lines = render_comment(said, marker=MARKER).split("\n")
+    assert next(line for line in lines[1:] if line and not line.startswith("> **Outdated.**")).startswith("### ")
+    order = [at for at, line in enumerate(lines) if line == "**Needs you**"]
+    order += [at for at, line in enumerate(lines) if line.startswith("| Benchmark")][:1]
+    order += [at for at, line in enumerate(lines) if line.startswith("<details>")][:1]
+    order += [at for at, line in enumerate(lines) if line.startswith("<sub>Next:")]
+    assert order == sorted(order)
+    assert len([line for line in lines if line.startswith("<sub>Next:")]) == 1

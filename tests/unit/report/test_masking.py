@@ -96,7 +96,7 @@ def test_pieces_hide_the_same_as_the_whole(cuts: list[int], ending: str) -> None
     assert TOKEN not in streamed(text, cuts, (TOKEN,))
 
 
-@pytest.mark.parametrize("where", [64 * 1024 - 4, 64 * 1024, 56 * 1024 - 3, 73_720, 81_900])
+@pytest.mark.parametrize("where", [64 * 1024 - 4, 64 * 1024, 56 * 1024 - 3, 69_627, 73_720, 81_900])
 def test_a_line_without_end_comes_out_and_still_hides(where: int) -> None:
     text = "." * where + TOKEN + "." * 100_000
     masker = Masker((TOKEN,))
@@ -107,6 +107,10 @@ def test_a_line_without_end_comes_out_and_still_hides(where: int) -> None:
 
 def test_short_and_empty_values_do_not_shred_the_log() -> None:
     assert mask("a bc def", ["", "a", "bc", " "]) == "a bc def"
+
+
+def test_four_letters_are_hidden_as_they_are() -> None:
+    assert mask("pin x7Kq, again x7Kq", ["x7Kq"]) == f"pin {MASK}, again {MASK}"
 
 
 def test_random_values_never_get_through() -> None:

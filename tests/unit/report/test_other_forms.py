@@ -1,20 +1,18 @@
-"""The same report on a terminal, as data, as pages and as a picture."""
+"""The same report on a terminal, as data and as pages."""
 
-import io
 import json
+import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
-import matplotlib.image
-import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from bot.core.nouns import Link
+from bot.core.reasons import reason
 from bot.report.data import request_data
-from bot.report.figures import LIMIT, Panel, Trace, curves_png
 from bot.report.page import (
     FileEntry,
     IndexPage,
@@ -29,7 +27,17 @@ from bot.report.page import (
     render_run,
 )
 from bot.report.terminal import render_terminal
-from tests.unit.report.situations import FOUR_RUNS, HEAD, benchmark, failing, report, situations
+from tests.unit.report.situations import (
+    ACCURACY,
+    FOUR_RUNS,
+    HEAD,
+    benchmark,
+    comparison,
+    failing,
+    many,
+    report,
+    situations,
+)
 from tests.unit.report.test_text import HOSTILE
 
 SITUATIONS = situations()
@@ -152,6 +160,20 @@ def test_data_is_json(name: str) -> None:
     assert [each["benchmark"] for each in data["benchmarks"]] == [each.benchmark for each in said.benchmarks]
 
 
+def test_numbers_that_json_lacks_are_words() -> None:
+    odd = comparison(
+        ACCURACY, (math.nan, math.inf), (-math.inf, 76.0), head_centre=math.nan, interval=(-math.inf, 1.0), p=0.5
+    )
+    said = request_data(report(benchmark(comparisons=(odd,), reason=reason("oom")), number=0))
+    (found,) = json.loads(json.dumps(said, allow_nan=False))["benchmarks"]
+    (metric,) = found["metrics"]
+    assert metric["head_values"] == ["NaN", "Infinity"]
+    assert metric["base_values"] == ["-Infinity", 76.0]
+    assert (metric["head"], metric["interval"], metric["p"]) == ("NaN", ["-Infinity", 1.0], 0.5)
+    assert found["reason"] == {"code": "oom", "fault": "user", "sentence": "The training command ran out of memory."}
+    assert said["pull_request"] is None
+
+
 # ---- pages
 
 
@@ -223,40 +245,58 @@ def test_an_empty_list_says_so() -> None:
     assert "benchmark" in html
 
 
-# ---- pictures
+def test_long_lists_are_folded_and_nothing_is_lost() -> None:
+    said = many(40)
+    html = render_request(RequestPage(report=said))
+    _harmless(html)
+    opened = html[: html.index("<summary>")]
+    assert opened.count("Next:") == 5
+    assert html.count("<summary>45 more</summary>") == 1
+    assert html.count("<summary>37 more</summary>") == 1
+    assert html.count('class="curves"') == 40
+    for each in said.benchmarks:
+        assert html.count(each.benchmark) >= 3
 
 
-def _trace(values: list[float]) -> Trace:
-    return Trace(steps=np.arange(len(values), dtype=np.int64), values=np.array(values, dtype=np.float64))
+def test_a_failed_run_tells_why_and_a_queued_one_has_no_tensorboard() -> None:
+    broken = failing("oom")
+    page = RunPage(
+        report=report(broken), benchmark=broken, run=broken.runs[0], url="/runs/a", request_url="/requests/b"
+    )
+    html = render_run(page)
+    _harmless(html)
+    assert "ran out of memory" in html
+    assert "TensorBoard" not in html
+    assert 'data-final="yes"' in html
+    assert HEAD in html
 
 
-def _pixels(png: bytes) -> tuple[int, ...]:
-    return tuple(matplotlib.image.imread(io.BytesIO(png)).shape)
-
-
-def test_the_picture_is_of_these_curves() -> None:
-    one = Panel(label="loss", head=(_trace([3.0, 2.0, 1.0]),), base=(_trace([3.0, 2.5, 2.0]),))
-    other = Panel(label="loss", head=(_trace([3.0, 2.0, 2.0]),), base=(_trace([3.0, 2.5, 2.0]),))
-    assert curves_png([one]) == curves_png([one])
-    assert curves_png([one]) != curves_png([other])
-    assert _pixels(curves_png([one] * 4))[0] > _pixels(curves_png([one]))[0]
-    assert _pixels(curves_png([]))[0] > 0
-
-
-@given(
-    st.lists(st.lists(st.floats(), max_size=40), max_size=3),
-    st.lists(st.lists(st.floats(), max_size=40), max_size=3),
-    HOSTILE,
+@pytest.mark.parametrize(
+    ("status", "title"), [(404, "Not found"), (500, "Something went wrong"), (418, "Not possible")]
 )
-@settings(deadline=None, max_examples=25)
-def test_whatever_was_written_there_is_a_picture(head: list[list[float]], base: list[list[float]], label: str) -> None:
-    panel = Panel(label=label, unit=label, head=tuple(map(_trace, head)), base=tuple(map(_trace, base)))
-    png = curves_png([panel])
-    assert png.startswith(b"\x89PNG")
-    assert len(png) <= LIMIT
+def test_an_error_has_a_title_and_a_way_on(status: int, title: str) -> None:
+    html = render_error(status, "This is why.")
+    page = _harmless(html)
+    assert f"<h1>{title}</h1>" in html
+    assert "This is why." in html
+    assert "/" in page.addresses
 
 
-def test_a_long_training_is_a_small_picture() -> None:
-    noise = np.random.default_rng(1).normal(size=200_000).tolist()
-    panels = [Panel(label=f"m{at}", head=(_trace(noise),), base=(_trace(noise[::-1]),)) for at in range(4)]
-    assert len(curves_png(panels)) <= LIMIT
+def test_the_list_reloads_only_while_something_goes_on() -> None:
+    row = IndexRow(
+        url="/requests/x",
+        full_name="acme/digits",
+        number=7,
+        command="",
+        requester="mia",
+        head_sha=HEAD,
+        state="running",
+        verdict="running",
+        created_at=0.0,
+    )
+    assert "data-refresh" in render_index(IndexPage(rows=(row,)))
+    ended = replace(row, state="done", verdict="no change")
+    html = render_index(IndexPage(rows=(ended,)))
+    assert "data-refresh" not in html
+    assert "approval" in html
+    assert "1970-01-01 00:00 UTC" in html

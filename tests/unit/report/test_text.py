@@ -161,6 +161,13 @@ def test_long_logs_keep_their_end() -> None:
     assert len(block("x" * 90_000 + "\n" + "y " * 9_000, characters=500)) < 700
 
 
+def test_a_log_of_long_lines_loses_the_oldest_first() -> None:
+    shown = block("\n".join(f"{n}:{'y' * 250}" for n in range(30)))
+    assert len(shown) < 4_100
+    assert "29:y" in shown
+    assert "\n14:y" not in shown
+
+
 def test_a_reply_that_is_too_long_ends_between_paragraphs() -> None:
     assert fold_end("short", 100) == "short"
     assert fold_end("one\n\ntwo\n\n" + "x" * 100, 40) == "one\n\ntwo\n\n… the rest did not fit."
