@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 from bot.core.nouns import BenchmarkReport, Link, Report, RunReport
 from bot.report import findings, values, view
 from bot.report.cells import NOTHING
-from bot.report.text import safe_url
+from bot.report.text import plain, safe_url
 from bot.report.values import duration, moment, size
 from templates import load
 
@@ -144,7 +144,7 @@ def render_error(status: int, sentence: str) -> str:
 
 def sentence_html(text: str) -> Markup:
     """A sentence of ours that holds names in backticks: the names become code, everything is escaped."""
-    parts = text.split("`")
+    parts = plain(text, lines=True).split("`")
     if len(parts) % 2 == 0:
         parts[-2:] = ["`".join(parts[-2:])]
     shown = [Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)]
@@ -154,6 +154,11 @@ def sentence_html(text: str) -> Markup:
 def _web(links: Sequence[Link]) -> tuple[Link, ...]:
     """The links whose address is one of the web."""
     return tuple(link for link in links if safe_url(link.url))
+
+
+def _visible(value: object) -> object:
+    """A value without the characters that nobody sees, or that turn the order of others around."""
+    return plain(value, lines=True) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _render(name: str, **context: object) -> str:
@@ -167,4 +172,4 @@ def _render(name: str, **context: object) -> str:
         "money": values.money,
         "web": _web,
     }
-    return load("pages", name).render(ours | context)
+    return load("pages", name, finalize=_visible).render(ours | context)

@@ -300,3 +300,13 @@ def test_the_list_reloads_only_while_something_goes_on() -> None:
     assert "data-refresh" not in html
     assert "approval" in html
     assert "1970-01-01 00:00 UTC" in html
+
+
+def test_what_nobody_sees_is_not_on_a_page() -> None:
+    said = report(
+        failing("user_error", "a\x00\x1b[31mb\u202ec\r\nd", benchmark="re\u202esnet\u200b"), notes=("n\u2066n",)
+    )
+    html = render_request(RequestPage(report=said))
+    assert not re.search("[\x00-\x08\x0b-\x1f\u200b\u202e\u2066]", html)
+    assert "resnet" in html
+    assert '<pre tabindex="0">a[31mbc\nd</pre>' in html
