@@ -40,7 +40,7 @@ check: $(VENV)/.tested ## formatting, lint, types: exactly what CI runs before t
 	$(BIN)/mypy
 
 story: $(VENV)/.tested ## print one story as a conversation: make story NAME=regression_caught
-	$(BIN)/python -m pytest -q -s --story tests/stories -k "$(NAME)"
+	$(BIN)/python -m pytest -q -s --story tests/stories -k "$(if $(NAME),$(NAME) and )not killed"
 
 bench: $(VENV)/.tested ## measure the figures: make bench [AREA=main]; writes build/bench.json
 	$(BIN)/python -m benchmarks $(AREA)
