@@ -30,7 +30,8 @@ def test_json_and_form_are_the_same() -> None:
     form = urlencode({"payload": raw.decode()}).encode()
     as_json = open_delivery(_headers(raw), raw, SECRET)
     as_form = open_delivery(_headers(form, Content_Type="application/x-www-form-urlencoded"), form, SECRET)
-    assert as_json.payload == as_form.payload == {"action": "created", "text": "ü"}
+    with_charset = open_delivery(_headers(raw, Content_Type="application/json; charset=utf-8"), raw, SECRET)
+    assert as_json.payload == as_form.payload == with_charset.payload == {"action": "created", "text": "ü"}
     assert as_json.guid == "11-22"
 
 
