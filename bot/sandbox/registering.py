@@ -1,5 +1,6 @@
 """How an App comes to be: a key pair, a secret, an account of its own."""
 
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,10 +33,15 @@ def account_of(state: State, login: str, kind: str = "User") -> Account:
     return known
 
 
+def slug_of(name: str) -> str:
+    """The name of an App as it stands in addresses and in its bot's login; empty for a name without letters."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
 def register(state: State, owner: str, registration: Registration) -> App:
     """A new App."""
     key = _key(registration.private_key)
-    slug = "-".join(registration.name.lower().split())
+    slug = slug_of(registration.name)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )

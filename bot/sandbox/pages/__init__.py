@@ -16,7 +16,11 @@ from bot.sandbox.shapes import API
 from bot.sandbox.state import Problem
 
 LARGEST_PUSH = 1024**3
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src http: https: data:; connect-src 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
 
 
 def build(hub: Hub) -> web.Application:
@@ -30,28 +34,40 @@ def build(hub: Hub) -> web.Application:
 
 @web.middleware
 async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-    hub = request.app[HUB]
     if request.path.startswith(f"{API}/") or ".git/" in request.path:
         return await handler(request)
-    if urlsplit(f"//{request.host}").hostname not in [urlsplit(f"//{name}").hostname for name in LOOPBACK]:
+    if _hostname(request) not in LOOPBACK:
         return web.Response(status=421, text="This is served on loopback only.\n")
     if request.method == "POST" and not _same_site(request):
         return web.Response(status=403, text="This form was sent from another site.\n")
-    try:
-        response = await handler(request)
-    except Problem as problem:
-        said = "; ".join(error.get("message", "") for error in problem.errors)
-        context = {"status": problem.status, "message": problem.message, "said": said}
-        response = page(hub, request, "error.html", context, status=problem.status)
+    response = await _answer(request, handler)
     if not response.prepared:
-        policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; img-src http: https: data:; "
-        response.headers["Content-Security-Policy"] = policy + "connect-src 'self'; base-uri 'none'"
+        response.headers["Content-Security-Policy"] = _POLICY
         response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers.setdefault("Cache-Control", "no-cache")
     return response
 
 
+async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """What the handler says; a refusal and an address without a page become a page with a sentence."""
+    try:
+        return await handler(request)
+    except Problem as problem:
+        refused = problem
+    except (web.HTTPNotFound, web.HTTPMethodNotAllowed) as missing:
+        refused = Problem(missing.status, missing.reason)
+    return page(request.app[HUB], request, "error.html", {"problem": refused}, status=refused.status)
+
+
+def _hostname(request: web.Request) -> str | None:
+    try:
+        return urlsplit(f"//{request.host}").hostname
+    except ValueError:
+        return None
+
+
 def _same_site(request: web.Request) -> bool:
-    """A browser says where a form came from; registering an App is meant to come from elsewhere."""
+    """A browser says where a form came from; the first step of registering an App is meant to come from elsewhere."""
     if request.path.endswith("/settings/apps/new"):
         return True
     origin = request.headers.get("Origin")

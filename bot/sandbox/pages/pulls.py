@@ -1,6 +1,8 @@
 """One pull request: its conversation in order of time, its check runs, and the forms to take part."""
 
-from collections.abc import Awaitable, Callable
+import hashlib
+import secrets
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,11 +10,12 @@ from aiohttp import web
 
 from bot.sandbox import bare
 from bot.sandbox.hub import HUB, Hub
+from bot.sandbox.pages.forms import Asked, perform
 from bot.sandbox.pages.repositories import repository_of
-from bot.sandbox.pages.view import COOKIE, acting, page, people
-from bot.sandbox.state import Account, CheckRun, Problem, Pull, Repository, Token, comment_of, not_found, pull_of
+from bot.sandbox.pages.view import COOKIE, actor, differences, page, people
+from bot.sandbox.state import Account, CheckRun, Problem, Pull, Repository, Token, pull_of
 
-BASE = "/{owner}/{name}/pull/{number:\\d+}"
+BASE = "/{owner}/{name}/pull/{number:[0-9]{1,9}}"
 
 
 def add_routes(app: web.Application) -> None:
@@ -40,6 +43,7 @@ def _timeline(pull: Pull) -> list[Entry]:
 
 
 def _checks(repository: Repository, pull: Pull) -> list[CheckRun]:
+    """The newest check run of each name on the head."""
     newest: dict[tuple[int, str], CheckRun] = {}
     for check in repository.checks:
         if check.head_sha == pull.head_sha:
@@ -47,109 +51,109 @@ def _checks(repository: Repository, pull: Pull) -> list[CheckRun]:
     return list(newest.values())
 
 
-def _context(hub: Hub, request: web.Request) -> dict[str, Any]:
+def _place(request: web.Request) -> tuple[Hub, Repository, Pull]:
+    hub = request.app[HUB]
     repository = repository_of(hub, request)
-    pull = pull_of(repository, int(request.match_info["number"]))
+    return hub, repository, pull_of(repository, int(request.match_info["number"]))
+
+
+def _context(hub: Hub, repository: Repository, pull: Pull) -> dict[str, Any]:
     return {
         "repository": repository,
         "pull": pull,
         "timeline": _timeline(pull),
         "checks": _checks(repository, pull),
-        "people": people(hub, repository),
+        "people": people(hub, repository, pull.author),
+        "trouble": "",
+        "sent": {},
     }
 
 
 async def show(request: web.Request) -> web.Response:
     """The whole page."""
-    hub = request.app[HUB]
-    context = _context(hub, request)
-    context["push"] = _push_lines(hub, context["repository"], context["pull"])
-    return page(hub, request, "pull.html", context)
+    return _whole(request)
+
+
+def _whole(request: web.Request, *, status: int = 200, **more: Any) -> web.Response:
+    hub, repository, pull = _place(request)
+    context = {**_context(hub, repository, pull), "pushers": _pushers(hub, pull)}
+    return page(hub, request, "pull.html", context | more, status=status)
 
 
 async def show_timeline(request: web.Request) -> web.Response:
-    """The part that changes by itself."""
-    hub = request.app[HUB]
-    return page(hub, request, "timeline.html", _context(hub, request))
+    """The parts that change by themselves; 304 for whoever has them already."""
+    hub, repository, pull = _place(request)
+    response = page(hub, request, "live.html", _context(hub, repository, pull))
+    tag = hashlib.sha256(str(response.text).encode()).hexdigest()[:32]
+    if any(known.value == tag for known in request.if_none_match or ()):
+        return web.Response(status=304, headers={"ETag": f'"{tag}"'})
+    response.etag = tag
+    return response
 
 
 async def show_files(request: web.Request) -> web.Response:
-    """What the pull request changes."""
-    hub = request.app[HUB]
-    context = _context(hub, request)
-    repository, pull = context["repository"], context["pull"]
+    """What the pull request changes, from where it left its base."""
+    hub, repository, pull = _place(request)
     base = await bare.merge_base(repository.folder, pull.base_sha, pull.head_sha) or pull.base_sha
-    lines = (await bare.patch(repository.folder, base, pull.head_sha)).splitlines()
-    return page(hub, request, "files.html", {**context, "lines": lines})
+    files, left_out = differences(await bare.patch(repository.folder, base, pull.head_sha))
+    context = {"repository": repository, "pull": pull, "files": files, "left_out": left_out}
+    return page(hub, request, "files.html", context)
 
 
 async def act(request: web.Request) -> web.StreamResponse:
-    """What a form asks for; then back to the page."""
-    hub = request.app[HUB]
-    repository = repository_of(hub, request)
-    pull = pull_of(repository, int(request.match_info["number"]))
-    form = dict(await request.post())
-    who = acting(hub, request, form)
-    do = _ACTS.get(str(form.get("act")))
-    if do is None:
-        raise not_found()
-    await do(hub, repository, pull, who, {name: str(value) for name, value in form.items()})
-    back = web.HTTPSeeOther(f"/{repository.full_name}/pull/{pull.number}#end")
-    back.set_cookie(COOKIE, who.login, samesite="Strict", httponly=True)
-    raise back
+    """What a form asks for, then back to where it shows; or the page with what is wrong and what was typed."""
+    hub, repository, pull = _place(request)
+    form = {name: str(value) for name, value in (await request.post()).items()}
+    login = form.get("who") or request.cookies.get(COOKIE, "")
+    try:
+        who = actor(hub, repository, login)
+        anchor = await perform(Asked(hub=hub, repository=repository, pull=pull, who=who, form=form))
+    except Problem as problem:
+        response = _whole(request, status=problem.status, trouble=problem, sent=form, me=login)
+        if login.lower() in hub.state.accounts:
+            _remember(response, login)
+        return response
+    back = web.Response(status=303, headers={"Location": f"/{repository.full_name}/pull/{pull.number}#{anchor}"})
+    _remember(back, who.login)
+    return back
 
 
-Act = Callable[[Hub, Repository, Pull, Account, dict[str, str]], Awaitable[None]]
+def _remember(response: web.Response, login: str) -> None:
+    response.set_cookie(COOKIE, login, samesite="Strict", httponly=True)
 
 
-async def _comment(hub: Hub, repository: Repository, pull: Pull, who: Account, form: dict[str, str]) -> None:
-    hub.acts.comment(repository, pull.number, who, form.get("body", ""))
+# ---- pushing --------------------------------------------------------------------------------------------------------
 
 
-async def _edit(hub: Hub, repository: Repository, pull: Pull, who: Account, form: dict[str, str]) -> None:
-    found, comment = comment_of(repository, int(form.get("comment", "0")))
-    hub.acts.edit(repository, found, comment, who, form.get("body", ""))
-
-
-async def _review(hub: Hub, repository: Repository, pull: Pull, who: Account, form: dict[str, str]) -> None:
-    hub.acts.review(repository, pull.number, who, form.get("event", ""), form.get("body", ""))
-
-
-async def _close(hub: Hub, repository: Repository, pull: Pull, who: Account, form: dict[str, str]) -> None:
-    if pull.author is not who and not repository.allows(who, "triage"):
-        raise Problem(403, f"{who.login} may not close this.")
-    if form.get("event") == "reopen":
-        await hub.acts.reopen(repository, pull.number, who)
-    else:
-        await hub.acts.close(repository, pull.number, who, merge=form.get("event") == "merge")
-
-
-async def _press(hub: Hub, repository: Repository, pull: Pull, who: Account, form: dict[str, str]) -> None:
-    for check in repository.checks:
-        if str(check.id) == form.get("check"):
-            if form.get("button"):
-                hub.acts.press(repository, check, who, form["button"])
-            else:
-                hub.acts.rerequest(repository, check, who)
-            return
-    raise not_found()
-
-
-_ACTS: dict[str, Act] = {"comment": _comment, "edit": _edit, "review": _review, "close": _close, "press": _press}
-
-
-def _push_lines(hub: Hub, repository: Repository, pull: Pull) -> list[str]:
-    """What to type to push a commit to the branch, with a token of its author."""
+def _pushers(hub: Hub, pull: Pull) -> list[tuple[str, list[str]]]:
+    """Who may push to the branch, its author first, each with what to type."""
     source = pull.head_repository
-    if source is None or not source.allows(pull.author, "write"):
+    if source is None or not pull.open:
         return []
-    known = (text for text, token in hub.state.tokens.items() if token.account is pull.author)
-    text = next(known, f"local-token-of-{pull.author.login}")
-    hub.state.tokens.setdefault(text, Token(account=pull.author))
-    host = hub.state.origin.partition("//")[2]
+    users = [account for account in hub.state.accounts.values() if account.kind == "User"]
+    able = sorted((each for each in users if source.allows(each, "write")), key=lambda each: each is not pull.author)
+    return [(each.login, _push_lines(hub, source, pull.head_ref, each)) for each in able]
+
+
+def _push_lines(hub: Hub, source: Repository, branch: str, who: Account) -> list[str]:
+    # a branch of a fork is named by a stranger: quoted, it cannot bring a command of its own
+    address = f"http://{who.login}:{_token(hub, who)}@{hub.state.origin.partition('//')[2]}/{source.full_name}.git"
+    named = " ".join(
+        f"-c {shlex.quote(word)}" for word in (f"user.name={who.login}", f"user.email={who.login}@localhost")
+    )
     return [
-        f"git clone --branch {pull.head_ref} http://{pull.author.login}:{text}@{host}/{source.full_name}.git",
-        f"cd {source.name}",
-        "git commit --allow-empty -m 'Try again'",
+        f"git clone --branch={shlex.quote(branch)} {shlex.quote(address)}",
+        f"cd {shlex.quote(source.name)}",
+        f"git {named} commit --allow-empty -m 'Try again'",
         "git push",
     ]
+
+
+def _token(hub: Hub, who: Account) -> str:
+    """The personal token of an account; a new one when it has none."""
+    for text, token in hub.state.tokens.items():
+        if token.account is who and token.installation is None and token.until is None:
+            return text
+    text = f"ghp_{secrets.token_hex(18)}"
+    hub.state.tokens[text] = Token(account=who)
+    return text

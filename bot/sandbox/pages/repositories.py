@@ -1,21 +1,24 @@
 """Repositories, their pull requests, commits, check runs, and faces."""
 
-from html import escape
+import re
 
 from aiohttp import web
+from markupsafe import escape
 
 from bot.sandbox import bare
 from bot.sandbox.hub import HUB, Hub
-from bot.sandbox.pages.view import page, script
+from bot.sandbox.pages.view import differences, look, page, script
 from bot.sandbox.state import Repository, not_found
 
-_COLOURS = ("#7a5195", "#2f78cf", "#1a7f37", "#b3541e", "#00797a", "#a3386c")
+_COLOURS = ("#7a5195", "#2f6bb8", "#1a7f37", "#a84b14", "#00706f", "#a3386c")
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git knows it without having it: before a first commit
 
 
 def add_routes(app: web.Application) -> None:
     """What can only be read."""
     app.router.add_get("/", show_all)
     app.router.add_get("/fresh.js", script)
+    app.router.add_get("/look.css", look)
     app.router.add_get("/avatars/{id}", face)
     app.router.add_get("/{owner}/{name}", show_pulls)
     app.router.add_get("/{owner}/{name}/pulls", show_pulls)
@@ -35,7 +38,7 @@ async def show_all(request: web.Request) -> web.Response:
 
 
 async def show_pulls(request: web.Request) -> web.Response:
-    """The pull requests of one repository."""
+    """The pull requests of one repository, newest first."""
     hub = request.app[HUB]
     repository = repository_of(hub, request)
     pulls = sorted(repository.pulls.values(), key=lambda pull: -pull.number)
@@ -44,12 +47,16 @@ async def show_pulls(request: web.Request) -> web.Response:
 
 
 async def show_commit(request: web.Request) -> web.Response:
-    """One commit and what it changed."""
+    """One commit and what it changed against its first parent."""
     hub = request.app[HUB]
     repository = repository_of(hub, request)
-    commit = await bare.commit(repository.folder, request.match_info["sha"])
-    patch = await bare.patch(repository.folder, commit.parents[0], commit.sha) if commit.parents else ""
-    context = {"repository": repository, "commit": commit, "lines": patch.splitlines()}
+    sha = request.match_info["sha"]
+    if not re.fullmatch("[0-9a-f]{4,40}", sha):
+        raise not_found()
+    commit = await bare.commit(repository.folder, await bare.resolve(repository.folder, sha))
+    before = commit.parents[0] if commit.parents else _EMPTY_TREE
+    files, left_out = differences(await bare.patch(repository.folder, before, commit.sha))
+    context = {"repository": repository, "commit": commit, "files": files, "left_out": left_out}
     return page(hub, request, "commit.html", context)
 
 
@@ -59,7 +66,8 @@ async def show_check(request: web.Request) -> web.Response:
     repository = repository_of(hub, request)
     for check in repository.checks:
         if str(check.id) == request.match_info["id"]:
-            return page(hub, request, "check.html", {"repository": repository, "check": check})
+            pulls = [pull for pull in repository.pulls.values() if pull.head_sha == check.head_sha]
+            return page(hub, request, "check.html", {"repository": repository, "check": check, "pulls": pulls})
     raise not_found()
 
 
