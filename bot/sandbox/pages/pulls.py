@@ -12,7 +12,7 @@ from bot.sandbox import bare
 from bot.sandbox.hub import HUB, Hub
 from bot.sandbox.pages.forms import Asked, perform
 from bot.sandbox.pages.repositories import repository_of
-from bot.sandbox.pages.view import COOKIE, actor, differences, page, people
+from bot.sandbox.pages.view import COOKIE, actor, differences, form_of, page, people
 from bot.sandbox.state import Account, CheckRun, Problem, Pull, Repository, Token, pull_of
 
 BASE = "/{owner}/{name}/pull/{number:[0-9]{1,9}}"
@@ -103,7 +103,7 @@ async def show_files(request: web.Request) -> web.Response:
 async def act(request: web.Request) -> web.StreamResponse:
     """What a form asks for, then back to where it shows; or the page with what is wrong and what was typed."""
     hub, repository, pull = _place(request)
-    form = {name: str(value) for name, value in (await request.post()).items()}
+    form = await form_of(request)
     login = form.get("who") or request.cookies.get(COOKIE, "")
     try:
         who = actor(hub, repository, login)

@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 from aiohttp import web
 
 from bot.sandbox.hub import HUB, Hub
-from bot.sandbox.pages.view import page
+from bot.sandbox.pages.view import form_of, page
 from bot.sandbox.registering import Registration, account_of, register, slug_of
 from bot.sandbox.state import App, Installation, Problem, not_found
 
@@ -92,7 +92,7 @@ def _address(told: dict[str, Any], name: str) -> str:
 async def ask(request: web.Request) -> web.Response:
     """What the App wants, for a person to confirm. Sent from the server's own page, so it changes nothing yet."""
     hub = request.app[HUB]
-    text = str((await request.post()).get("manifest", ""))
+    text = (await form_of(request)).get("manifest", "")
     context = {
         "manifest": Manifest.read(text),
         "text": text,
@@ -106,7 +106,7 @@ async def ask(request: web.Request) -> web.Response:
 async def confirm(request: web.Request) -> web.StreamResponse:
     """Registered; back to the server with a code that it can exchange once."""
     hub = request.app[HUB]
-    form = {name: str(value) for name, value in (await request.post()).items()}
+    form = await form_of(request)
     manifest = Manifest.read(form.get("manifest", ""))
     name = _named(form.get("name") or manifest.name)
     if any(app.slug == slug_of(name) for app in hub.state.apps.values()):
@@ -152,8 +152,8 @@ async def choose(request: web.Request) -> web.Response:
 async def install(request: web.Request) -> web.StreamResponse:
     """Installed on all repositories of one account, once; then on to the App's own page if it has one."""
     hub = request.app[HUB]
-    app, form = _app(hub, request), await request.post()
-    account = hub.state.account(str(form.get("owner", "")))
+    app, form = _app(hub, request), await form_of(request)
+    account = hub.state.account(form.get("owner", ""))
     known = [each for each in hub.state.installations.values() if each.app is app and each.account is account]
     if not known:
         known = [Installation(id=hub.state.new_id(), app=app, account=account, created_at=hub.state.clock())]

@@ -139,7 +139,15 @@ def _path(line: str) -> str:
     return line.rpartition(" b/")[2]
 
 
-# ---- the page -------------------------------------------------------------------------------------------------------
+# ---- forms and the page ---------------------------------------------------------------------------------------------
+
+
+async def form_of(request: web.Request) -> dict[str, str]:
+    """The fields that were sent. Raises Problem 400 for what no form sends."""
+    try:
+        return {name: str(value) for name, value in (await request.post()).items()}
+    except (ValueError, LookupError):
+        raise Problem(400, "This is not what a form of these pages sends.") from None
 
 
 def page(hub: Hub, request: web.Request, name: str, context: Mapping[str, Any], *, status: int = 200) -> web.Response:

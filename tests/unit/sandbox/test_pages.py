@@ -175,6 +175,22 @@ async def test_what_is_wrong_stands_on_the_page_with_what_was_typed(browser: Bro
     assert browser.land.pull.comments == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/x-www-form-urlencoded", b"\xff\xfe"),
+        ("application/x-www-form-urlencoded; charset=nothing", b"a=b"),
+        ("multipart/form-data", b"x"),
+    ],
+)
+async def test_what_no_form_sends(browser: Browser, kind: str, body: bytes) -> None:
+    for path in (f"/{FULL_NAME}/pull/1", "/settings/apps/new", "/settings/apps/confirm"):
+        url, headers = browser.sandbox.url + path, {"Content-Type": kind}
+        async with browser.session.post(url, data=body, headers=headers) as answer:
+            assert answer.status == 400
+            assert "not what a form" in await answer.text()
+
+
 async def test_buttons_of_a_check_run(browser: Browser) -> None:
     sandbox, land = browser.sandbox, browser.land
     action = {"label": "Cancel", "description": "Stop it.", "identifier": "cancel"}
