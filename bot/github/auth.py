@@ -26,6 +26,10 @@ class AppKey:
         token, until = self._tokens.get(installation_id, ("", 0.0))
         return token if until > time.time() + 300 else None
 
+    def forget(self, installation_id: int) -> None:
+        """GitHub does not take the token any more; the next call asks for a new one."""
+        self._tokens.pop(installation_id, None)
+
     def keep(self, installation_id: int, token: str, seconds: float) -> None:
         """Remember a token that ends in `seconds`."""
         self._tokens[installation_id] = (token, time.time() + seconds)

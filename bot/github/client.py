@@ -1,6 +1,6 @@
 """All that we say to GitHub, one method per call. Returns our nouns, never GitHub's JSON, except for messages.
 
-Errors: `Gone` when the thing is not there (404, 410), `Denied` for 401 and 403, gidgethub's own for what may pass
+Errors: `Gone` when the thing is not there (404, 410), `Denied` for 403, gidgethub's own for what may pass
 (5xx, 422, 429, a limit of calls).
 """
 
@@ -26,7 +26,7 @@ class Gone(Exception):
 
 
 class Denied(Exception):
-    """We may not do this (401, 403): a missing permission, a locked conversation."""
+    """We may not do this (403): a missing permission, a locked conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,20 +234,31 @@ class GitHub:
 
     async def _get(self, where: Where, path: str) -> Any:
         token = await self.installation_token(where.installation_id)
-        with _our_errors():
+        with self._errors_of(where.installation_id):
             return await self._api.getitem(where.path + path, oauth_token=token)
 
     async def _iterate(self, where: Where, path: str, key: str = "items") -> AsyncIterator[Mapping[str, Any]]:
         token = await self.installation_token(where.installation_id)
-        with _our_errors():
+        with self._errors_of(where.installation_id):
             async for item in self._api.getiter(where.path + path, oauth_token=token, iterable_key=key):
                 yield item
 
     async def _send(self, where: Where, method: str, path: str, data: Mapping[str, Any]) -> Any:
         token = await self.installation_token(where.installation_id)
         call = self._api.post if method == "POST" else self._api.patch
-        with _our_errors():
+        with self._errors_of(where.installation_id):
             return await call(where.path + path, data=dict(data), oauth_token=token)
+
+    @contextmanager
+    def _errors_of(self, installation_id: int) -> Iterator[None]:
+        """Our errors; a token that was refused is forgotten, and the call may be made again with a new one."""
+        try:
+            with _our_errors():
+                yield
+        except gidgethub.HTTPException as error:
+            if error.status_code == 401:
+                self._key.forget(installation_id)
+            raise
 
 
 @contextmanager
@@ -259,7 +270,7 @@ def _our_errors() -> Iterator[None]:
     except gidgethub.HTTPException as error:
         if error.status_code in (404, 410):
             raise Gone(str(error)) from error
-        if error.status_code == 401 or (error.status_code == 403 and not _too_fast(error)):
+        if error.status_code == 403 and not _too_fast(error):
             raise Denied(str(error)) from error
         raise
 

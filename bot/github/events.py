@@ -148,7 +148,7 @@ def read_event(event: str, payload: Mapping[str, Any]) -> Event | None:
         return None
     try:
         return readers[event](payload, _common(payload))
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError):
         return None
 
 

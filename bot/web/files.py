@@ -1,5 +1,6 @@
 """Downloads of what runs wrote. Untrusted bytes: always as an attachment, never as a page."""
 
+import asyncio
 from urllib.parse import quote
 
 from aiohttp import web
@@ -9,6 +10,8 @@ from bot.artifacts.base import checked
 from bot.store.tables import Artifact
 from bot.web.access import run_of
 from bot.web.keys import SERVICES
+from bot.web.live import ENDED, masked_log
+from runners.protocol import LOG_FILE
 
 
 def add_routes(app: web.Application) -> None:
@@ -38,6 +41,10 @@ async def download(request: web.Request) -> web.StreamResponse:
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "sandbox; default-src 'none'",
     }
+    if path == LOG_FILE:
+        # what a script prints may hold a secret; its own files are as it wrote them
+        shown = await asyncio.to_thread(masked_log, file, ended=run.state in ENDED)
+        return web.Response(body=shown, headers=headers)
     if artifact.sha256:
         headers["X-SHA256"] = artifact.sha256
     return web.FileResponse(file, headers=headers)

@@ -9,12 +9,15 @@ from aiohttp import web
 
 from bot.measure.curves import downsample
 from bot.measure.readers import read_folder
+from bot.report.masking import Masker
 from bot.store.tables import Run
 from bot.web.access import run_of
 from bot.web.keys import SERVICES
 from runners.protocol import LOG_FILE, LOG_FOLDER
 
-MOST_BYTES = 256 * 1024
+# agents keep two
+MOST_BYTES = 8 * 1024 * 1024
+ENDED = ("done", "failed", "cancelled")
 MOST_POINTS = 400
 MOST_CURVES = 60
 
@@ -26,32 +29,30 @@ def add_routes(app: web.Application) -> None:
 
 
 async def log(request: web.Request) -> web.Response:
-    """Text of the log from byte `offset` on; X-Offset says where to go on, X-State whether more will come."""
+    """Text of the log from byte `offset` on, without secrets; X-Offset says where to go on, X-State how the run is."""
     run = await run_of(request)
     folder = await request.app[SERVICES].artifacts.folder(run.id)
     try:
         offset = max(0, int(request.query.get("offset", "0")))
     except ValueError:
         raise web.HTTPBadRequest(text="offset is a number of bytes") from None
-    data = await asyncio.to_thread(_read, folder / LOG_FILE, offset)
-    headers = {"X-Offset": str(offset + len(data)), "X-State": run.state, "Cache-Control": "no-store"}
-    return web.Response(text=data.decode("utf-8", "replace"), headers=headers, content_type="text/plain")
+    shown = await asyncio.to_thread(masked_log, folder / LOG_FILE, ended=run.state in ENDED)
+    headers = {"X-Offset": str(max(offset, len(shown))), "X-State": run.state, "Cache-Control": "no-store"}
+    return web.Response(body=shown[offset:], headers=headers, content_type="text/plain", charset="utf-8")
 
 
-def _read(path: Path, offset: int) -> bytes:
-    if not path.is_file():
+def masked_log(path: Path, *, ended: bool) -> bytes:
+    """A log as everybody may read it, at most its first 8 MB; nothing if it does not exist.
+
+    What grows is masked from its beginning each time: a secret may lie on both sides of any cut. An unfinished last
+    line comes when it is finished, so that what has been shown never changes.
+    """
+    if not path.is_file() or path.is_symlink():
         return b""
     with path.open("rb") as file:
-        file.seek(offset)
-        data = file.read(MOST_BYTES)
-    # a character that is not complete yet is left for the next call
-    for cut in range(min(4, len(data))):
-        try:
-            data[: len(data) - cut].decode()
-        except UnicodeDecodeError:
-            continue
-        return data[: len(data) - cut]
-    return data
+        text = file.read(MOST_BYTES).decode("utf-8", "replace")
+    masker = Masker()
+    return (masker.feed(text) + (masker.close() if ended else "")).encode()
 
 
 async def curves(request: web.Request) -> web.Response:

@@ -1,9 +1,11 @@
 """After downtime: asks GitHub which webhook deliveries failed, and has them sent again."""
 
+from contextlib import suppress
 from datetime import datetime
 
 from sqlalchemy import select
 
+from bot.github.client import Denied, Gone
 from bot.services import Services
 from bot.store.tables import Delivery
 
@@ -28,6 +30,8 @@ async def redeliver_missed(services: Services) -> int:
         async with services.database.read() as tx:
             known = await tx.scalar(select(Delivery.id).where(Delivery.id == guid))
         if known is None:
-            await services.api.redeliver(int(delivery["id"]))
-            asked += 1
+            # one that is too old to be sent again does not keep the others away
+            with suppress(Gone, Denied):
+                await services.api.redeliver(int(delivery["id"]))
+                asked += 1
     return asked

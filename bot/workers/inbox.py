@@ -10,6 +10,7 @@ from sqlalchemy import Executable, select, update
 from bot.core.nouns import ConfigFault
 from bot.core.reasons import reason
 from bot.core.repo_config import CONFIG_PATH, load
+from bot.github.client import Denied, Gone
 from bot.github.events import (
     CheckAsked,
     Commented,
@@ -109,9 +110,12 @@ class Inbox(Worker[Delivery]):
 
     async def _check_config(self, event: PullChanged) -> list[Executable]:
         where = where_of(event)
-        if CONFIG_PATH not in await self.services.api.changed_files(where, event.number):
-            return []
-        text = await self.services.api.file(where, CONFIG_PATH, event.head_sha)
+        try:
+            if CONFIG_PATH not in await self.services.api.changed_files(where, event.number):
+                return []
+            text = await self.services.api.file(where, CONFIG_PATH, event.head_sha)
+        except (Gone, Denied):
+            return []  # deleted, or we were removed meanwhile: nobody is left to tell
         faults: tuple[ConfigFault, ...] = ()
         if text is not None:
             loaded = load(text, hardware=self.services.settings.hardware)

@@ -91,6 +91,32 @@ async def test_every_link_of_the_comment_answers(world: World) -> None:
 
 
 @told
+async def test_a_secret_in_the_log_is_readable_nowhere(world: World) -> None:
+    """Printed by a script, whole or over several lines: masked in comment, page, live log and download."""
+    token = "ghp_" + "a1B2" * 9
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nq83vEjRWeJ\n-----END RSA PRIVATE KEY-----"
+    log = f"using {token}\nclone https://maya:{token}@example.org/x\n{key}\nbefore the end {token}"
+    world.script = lambda commit, seed: Training(reason="user_error", sentence=f"ended: {token}", exit=1, log=log)
+    await world.says("maya", "/benchmark smoke pairs=1")
+    said = world.read()
+    (request,) = await world.requests()
+    base = world.services.settings.base_url
+    _, page = await _get(world, f"{base}/requests/{request.id}")
+    run = re.search(rb"/runs/[a-z2-7]{26}", page)
+    assert run is not None
+    address = base + run[0].decode()
+    shown = [page, (await _get(world, address))[1], *(body.encode() for body in said)]
+    headers, live = await _get(world, f"{address}/log")
+    shown += [live, (await _get(world, f"{address}/files/log.txt"))[1]]
+    assert int(headers["X-Offset"]) == len(live)
+    assert (await _get(world, f"{address}/log?offset={len(live)}"))[1] == b""
+    assert b"before the end" in live
+    for text in shown:
+        for secret in (token.encode(), b"MIIEowIBAAKCAQEA", b"q83vEjRWeJ"):
+            assert secret not in text, text[max(0, text.index(secret) - 300) :][:400]
+
+
+@told
 async def test_tensorboard_shows_head_and_base_side_by_side(world: World) -> None:
     """The data of both sides through TensorBoard's own addresses, without a process of its own."""
     _with_files(world)

@@ -8,15 +8,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from bot.web.tensorboard.bridge import answer
 from bot.web.tensorboard.calls import Answer, Call
+from bot.web.tensorboard.contents import Contents, RunContents, read_contents, size_of
 from bot.web.tensorboard.shelf import Limits, Shelf
-
-if TYPE_CHECKING:  # with it comes TensorBoard
-    from bot.web.tensorboard.contents import Contents, RunContents
 
 Folders = Mapping[str, Path]
 Resolve = Callable[[web.Request, str], Awaitable[Folders | None]]
@@ -33,7 +31,7 @@ class Host:
         self._answerers = ThreadPoolExecutor(2, "tensorboard")
         self._shelf: Shelf[Contents] = Shelf(read=_read, executor=self._readers, clock=time.monotonic, limits=Limits())
 
-    async def shown(self, folders: Folders) -> dict[str, "RunContents"]:
+    async def shown(self, folders: Folders) -> dict[str, RunContents]:
         """All runs in all folders, by the names that a visitor sees."""
         found = await self._shelf.take(folders)
         return {
@@ -42,9 +40,9 @@ class Host:
             for run, contents in runs.items()
         }
 
-    async def ask(self, call: Call, shown: Mapping[str, "RunContents"]) -> Answer:
+    async def ask(self, call: Call, shown: Mapping[str, RunContents]) -> Answer:
         """TensorBoard's answer, which knows of `shown` and nothing else."""
-        return await asyncio.get_running_loop().run_in_executor(self._answerers, _answer, call, shown)
+        return await asyncio.get_running_loop().run_in_executor(self._answerers, answer, call, shown)
 
     async def close(self, _: web.Application) -> None:
         self._readers.shutdown(wait=False, cancel_futures=True)
@@ -108,14 +106,6 @@ def _inner_path(inner: str) -> str:
     return "/" + "/".join(parts)
 
 
-def _read(folder: Path) -> tuple["Contents", int]:
-    from bot.web.tensorboard.contents import read_contents, size_of  # noqa: PLC0415 # with it comes TensorBoard
-
+def _read(folder: Path) -> tuple[Contents, int]:
     contents = read_contents(folder)
     return contents, size_of(contents)
-
-
-def _answer(call: Call, shown: Mapping[str, "RunContents"]) -> Answer:
-    from bot.web.tensorboard.bridge import answer  # noqa: PLC0415 # with it comes TensorBoard
-
-    return answer(call, shown)

@@ -131,7 +131,7 @@ def run(position: int, side: Side, seed: int, **rest: object) -> RunReport:
         "commit": HEAD if side == "head" else BASE,
         "state": "done",
         "seconds": 61.5 + position,
-        "imported": f"digits of {(HEAD if side == 'head' else BASE)[:7]} from /work/{side}",
+        "imported": f"digits of {(HEAD if side == 'head' else BASE)[:7]} from src/digits",
         "links": (Link(name="run", url=f"{BOT}/runs/run{position}"),),
     }
     return RunReport(**(values | rest))  # type: ignore[arg-type]  # the values are those of the table above
