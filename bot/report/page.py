@@ -8,6 +8,7 @@ from markupsafe import Markup, escape
 from bot.core.nouns import BenchmarkReport, Link, Report, RunReport
 from bot.report import findings, values, view
 from bot.report.cells import NOTHING
+from bot.report.masking import mask
 from bot.report.text import plain, safe_url
 from bot.report.values import duration, moment, size
 from templates import load
@@ -143,8 +144,8 @@ def render_error(status: int, sentence: str) -> str:
 
 
 def sentence_html(text: str) -> Markup:
-    """A sentence of ours that holds names in backticks: the names become code, everything is escaped."""
-    parts = plain(text, lines=True).split("`")
+    """A sentence of ours that holds names in backticks: they become code, all is escaped, secrets are masked."""
+    parts = plain(mask(text), lines=True).split("`")
     if len(parts) % 2 == 0:
         parts[-2:] = ["`".join(parts[-2:])]
     shown = [Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)]
