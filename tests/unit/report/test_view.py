@@ -117,7 +117,7 @@ def test_a_benchmark_that_never_ran_says_why() -> None:
 
 
 def _next(asked: object, **rest: object) -> str:
-    (row,) = (r for r in findings.rows(report(benchmark(comparisons=(asked,), **rest))) if r.comparison)  # type: ignore[arg-type]
+    (row,) = (r for r in findings.rows(report(benchmark(comparisons=(asked,), **rest))) if r.comparison)
     return findings.next_command(row)
 
 
