@@ -23,7 +23,7 @@ from bot.cli.local import free_port
 from bot.store.tables import Lease, Request, Run
 
 FLOOD = 3_000
-ROUNDS = 3
+ROUNDS = 7
 RATE, RATE_S = 200, 10
 IDLE_S = 20.0
 REQUESTS = 3

@@ -1,6 +1,6 @@
 """One place that opens the database: SQLite by default, PostgreSQL by URL. Everything else sees transactions only."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import cast
 
@@ -38,6 +38,11 @@ class Database:
         """A transaction that may write; on SQLite it holds the write lock from its first statement on."""
         async with AsyncSession(self._writer, expire_on_commit=False) as session, session.begin():
             yield session
+
+    async def append(self, statement: Insert, rows: Sequence[Mapping[str, object]]) -> None:
+        """Insert many rows in a transaction of their own; without a session, which would cost more than the rows."""
+        async with self._writer.begin() as connection:
+            await connection.execute(statement, rows)
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncSession]:

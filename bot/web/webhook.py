@@ -91,8 +91,7 @@ class Mailbox:
             }
             for signed in batch
         ]
-        async with self._services.database.write() as tx:
-            await tx.execute(self._insert, rows)
+        await self._services.database.append(self._insert, rows)
 
 
 MAILBOX = web.AppKey("mailbox", Mailbox)
