@@ -93,8 +93,9 @@ def workers(services: Services) -> tuple[Worker[Any], ...]:
 
 
 def build_backends(settings: Settings) -> Mapping[str, Backend]:
-    """Every backend that the configured hardware names."""
-    known, wanted = find_backends(), {hardware.backend for hardware in settings.hardware.values()}
+    """Every backend that the configured hardware names or that has a table: machines may outlive their hardware."""
+    known = find_backends()
+    wanted = {hardware.backend for hardware in settings.hardware.values()} | set(settings.backends)
     return {
         name: known[name](
             BackendSettings(

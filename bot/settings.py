@@ -112,6 +112,7 @@ HARDWARE_KEYS = {
     "backend": "where its machines come from: `local`, ...",
     "price_usd_per_hour": "what one machine costs; 0: not billed",
     "at_once": "leases at once",
+    "wait_s": "seconds that a request waits for a machine which the cloud does not have; 1800 where it is not set",
 }
 
 
@@ -162,6 +163,10 @@ def _typed(key: Key, value: object, *, from_text: bool) -> Any:
             raise _KindError("It is an address such as `https://bench.example.org`.")
         return text.rstrip("/")
     return text
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 class _Reader:
@@ -260,13 +265,14 @@ class _Reader:
             self._fault(where, str(error))
 
     def _texts(self, where: str, table: object) -> dict[str, str]:
-        """A backend's options: simple values, kept as texts."""
+        """A backend's options: simple values, kept as texts, and lists of texts, kept with commas."""
         if not isinstance(table, dict):
             self._fault(where, "It is a table.")
             return {}
+        table = {name: ", ".join(value) if _is_texts(value) else value for name, value in table.items()}
         wrong = [name for name, value in table.items() if not isinstance(value, str | int | float | bool)]
         for name in wrong:
-            self._fault(f"{where}.{name}", "It is a text, a number, true or false.")
+            self._fault(f"{where}.{name}", "It is a text, a number, true, false, or a list of texts.")
         return {
             name: str(value).lower() if isinstance(value, bool) else str(value)
             for name, value in table.items()
@@ -308,6 +314,7 @@ class _Reader:
             most = int(self._number(options, where, _key("at_once", "whole", "", ""), at_once))
             if most < 1:
                 self._fault(f"{where}.at_once", "It is at least 1.")
+            wait_s = self._number(options, where, _key("wait_s", "number", "", ""), LOCAL.wait_s)
             backend = options.pop("backend", "local" if name == LOCAL.name else "")
             if not backend:
                 self._fault(where, "It does not say its `backend`.")
@@ -316,6 +323,7 @@ class _Reader:
                 backend=backend,
                 price_usd_per_hour=price,
                 at_once=most,
+                wait_s=wait_s,
                 options=options,
             )
         return found

@@ -66,19 +66,27 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One concrete thing that a backend could give now. `price_usd_per_hour` 0 means: not billed."""
+    """One concrete thing that a backend could give now. `price_usd_per_hour` 0 means: not billed.
+
+    `provisioning` is standard, spot, flex-start or reserved. `scopes` name what it shares with other offers, such as
+    its zone: a refusal names the scope that is to be left alone for a while.
+    """
 
     backend: str
     zone: str = ""
     machine_type: str = ""
     price_usd_per_hour: float = 0.0
+    provisioning: str = "standard"
+    scopes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineOrder:
-    """A machine to create. `name` is legal in every cloud (at most 63 of a-z, 0-9 and -) and unique; creating it
-    twice makes one. The machine must be gone by `deadline_at` (seconds since the epoch) whatever happens to the bot.
-    `token` is what its agent claims the lease with at `server_url`.
+    """A machine to create.
+
+    `name` is legal in every cloud (at most 63 of a-z, 0-9 and -) and unique; creating it twice makes one. `attempt`
+    counts the offers that were tried under this name. The machine must be gone by `deadline_at` (seconds since the
+    epoch) whatever happens to the bot. `token` is what its agent claims the lease with at `server_url`.
     """
 
     name: str
@@ -88,6 +96,7 @@ class MachineOrder:
     token: str
     deadline_at: float
     offer: Offer
+    attempt: int = 1
     options: Mapping[str, str] = field(default_factory=dict)
     # False: the commits come from somebody without write right, and the backend must isolate their code or refuse
     trusted: bool = False
@@ -95,7 +104,11 @@ class MachineOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """What the backend says of a machine: `state` is absent, starting, running or stopped."""
+    """What the backend says of a machine: `state` is absent, waiting (the order stands in a queue), starting, running
+    or stopped.
+
+    `code` and `scope` say why it is absent or stopped where the backend knows, as a `BackendError` would.
+    """
 
     name: str
     state: str
@@ -103,3 +116,5 @@ class Sighting:
     lease_id: str = ""
     deadline_at: float | None = None
     evidence: str = ""
+    code: str = ""
+    scope: str = ""

@@ -29,7 +29,7 @@ LIFECYCLES: Mapping[str, Mapping[str, State]] = {
         "accepted": State(("running", "reporting"), "due at once"),
         "running": State(("reporting",), "poked by every lease that moves on, by cancel, and looked at each minute"),
         "reporting": State(("done",), "due at once"),
-        "done": State(("done",), "poked when the pull request moves on, to say that the result is outdated"),
+        "done": State(("done",), "poked when the pull request moves on, and when a machine that is billed has gone"),
     },
     "lease": {
         "queued": State(("booting", "cancelled", "failed"), "poked when a slot is free, looked at each minute"),
@@ -43,7 +43,14 @@ LIFECYCLES: Mapping[str, Mapping[str, State]] = {
         "cancelled": State(()),
     },
     "machine": {
-        "wanted": State(("up", "closing", "gone"), "due at once; stock-outs are tried again until the boot deadline"),
+        "wanted": State(("creating", "closing", "gone"), "due at once, or when the first cool-down of an offer ends"),
+        "creating": State(
+            ("starting", "clearing", "closing", "gone"), "due at once: the offer is written down, then ordered"
+        ),
+        "starting": State(
+            ("up", "clearing", "closing", "gone"), "looked at every few seconds; the lease's boot deadline"
+        ),
+        "clearing": State(("wanted", "closing", "gone"), "deleted until it is absent; then the next offer"),
         "up": State(("closing", "gone"), "poked when nobody wants it; observed each minute; its own deadline"),
         "closing": State(("gone",), "deleted again and again until the cloud says it is absent"),
         "gone": State(()),

@@ -139,12 +139,16 @@ class ConfigFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
-    """A name that `on=` may say, as the operator defined it. `price_usd_per_hour` 0 means: not billed."""
+    """A name that `on=` may say, as the operator defined it. `price_usd_per_hour` 0 means: not billed.
+
+    `wait_s` is how long a request waits for a machine that the cloud does not have.
+    """
 
     name: str
     backend: str = "local"
     price_usd_per_hour: float = 0.0
     at_once: int = 1
+    wait_s: float = 1800.0
     options: Mapping[str, str] = field(default_factory=dict)
 
 

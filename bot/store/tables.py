@@ -187,15 +187,28 @@ class Machine(Controlled, Base):
     backend: Mapped[str]
     hardware: Mapped[str]
     zone: Mapped[str] = mapped_column(default="")
+    offer: Mapped[str] = mapped_column(default="")  # JSON of runners.spec.Offer: written down before it is tried
+    attempt: Mapped[int] = mapped_column(default=0)
     token: Mapped[str]  # the lease token's only plain copy; emptied when the machine is up
     trusted: Mapped[bool]
     created_at: Mapped[float]
-    up_at: Mapped[float | None]
+    up_at: Mapped[float | None]  # when the cloud began to make it
     gone_at: Mapped[float | None]
+    limit_s: Mapped[float] = mapped_column(default=0.0)  # the longest time from the order to the deadline
     deadline_at: Mapped[float]
     price_usd_per_hour: Mapped[float] = mapped_column(default=0.0)
     code: Mapped[str] = mapped_column(default="")
     sentence: Mapped[str] = mapped_column(default="")
+
+
+class Cooldown(Base):
+    """A scope of offers that has refused, and is left alone until a time; `times` counts refusals in a row."""
+
+    __tablename__ = "cooldowns"
+    scope: Mapped[str] = mapped_column(primary_key=True)
+    until: Mapped[float]
+    times: Mapped[int]
+    sentence: Mapped[str]
 
 
 class Slot(Base):

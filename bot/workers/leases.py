@@ -79,7 +79,8 @@ class Leases(Worker[Lease]):
             return Change(state="queued", due_at=now + 60, values={"phase": f"waiting for {hardware.name}"})
         work_s = sum(at.planned.timeout_s for _ in at.runs)
         token = self.services.new_id()
-        deadline_at = now + BOOT_S + SETUP_S + work_s + COLLECT_S
+        limit_s = BOOT_S + SETUP_S + work_s + COLLECT_S
+        deadline_at = now + hardware.wait_s + limit_s
         machine = insert(Machine).values(
             id=f"bb-{self.services.settings.deployment}-{lease.id}-{lease.tries}",
             state="wanted",
@@ -90,6 +91,7 @@ class Leases(Worker[Lease]):
             token=token,
             trusted=at.request.trusted,
             created_at=now,
+            limit_s=limit_s,
             deadline_at=deadline_at,
         )
         fresh = {
@@ -111,10 +113,17 @@ class Leases(Worker[Lease]):
             return Change(state="running", due_at=now + SUSPECT_S, writes=(self._tell(lease),))
         if at.machine and at.machine.state in ("closing", "gone"):
             return self._lost(at, at.machine.code, at.machine.sentence)
-        started = at.machine.created_at if at.machine else now
-        if now >= started + BOOT_S:
-            return self._lost(at, "boot_timeout", at.machine.sentence if at.machine else "")
-        return Change(state="booting", due_at=started + BOOT_S, writes=(self._tell(lease),))
+        machine, hardware = at.machine, self.services.settings.hardware.get(lease.hardware)
+        if machine is not None and machine.up_at is None:
+            # the cloud has none yet; waiting again from the start would not help
+            end_at = machine.created_at + (hardware.wait_s if hardware else 0.0)
+            if now >= end_at:
+                return self._end(at, "failed", reason("no_capacity", machine.sentence))
+            return Change(state="booting", due_at=end_at, writes=(self._tell(lease),))
+        begun = machine.up_at if machine and machine.up_at else now
+        if now >= begun + BOOT_S:
+            return self._lost(at, "boot_timeout", "")
+        return Change(state="booting", due_at=begun + BOOT_S, writes=(self._tell(lease),))
 
     async def _run(self, at: _Loaded) -> Change:
         lease, now = at.lease, self.services.clock()

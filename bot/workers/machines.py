@@ -1,18 +1,27 @@
 """Machines: made when wanted, and deleted until the cloud says they are gone. A resource of their own, so that no
-ending of a lease can forget one."""
+ending of a lease can forget one. An offer is written down before it is ordered; one that fails is cleared away before
+the next is tried."""
 
-from sqlalchemy import update
+import time
 
+from sqlalchemy import select, update
+
+from bot.core.placement import choose, scope_of
+from bot.store.codec import dump, load
+from bot.store.cooldowns import cool, cooling, warmed
 from bot.store.leases import free_slot
 from bot.store.rows import Change, poke
-from bot.store.tables import Lease, Machine
+from bot.store.tables import Lease, Machine, Request
 from bot.workers.base import Worker
 from runners.backends.base import Backend, BackendError
-from runners.spec import MachineOrder
+from runners.spec import MachineOrder, Offer, Sighting
 
 LOOK_S = 60.0
-STOCK_OUT_S = 30.0
 CLOSING_S = 2.0
+# a young machine is looked at more often: most refusals come within half a minute of the order
+YOUNG_S, YOUNG_LOOK_S, OLDER_LOOK_S = 60.0, 2.0, 10.0
+# refusals after which another offer is worth a try
+_ELSEWHERE = ("no_capacity", "quota", "preempted", "boot_timeout")
 
 
 class Machines(Worker[Machine]):
@@ -23,63 +32,148 @@ class Machines(Worker[Machine]):
 
     async def step(self, row: Machine) -> Change:
         """One look at the cloud, at most one call that changes it."""
-        backend = self.services.backends[row.backend]
+        backend = self.services.backends.get(row.backend)
+        if backend is None:
+            raise LookupError(f"machine {row.id} is of backend {row.backend}, which is not configured any more")
         if row.state == "closing" or row.want == "gone":
             return await self._close(row, backend)
-        if row.state == "wanted":
-            return await self._create(row, backend)
-        return await self._watch(row, backend)
+        steps = {
+            "wanted": self._choose,
+            "creating": self._create,
+            "starting": self._await,
+            "clearing": self._clear,
+            "up": self._watch,
+        }
+        return await steps[row.state](row, backend)
+
+    async def _choose(self, row: Machine, backend: Backend) -> Change:
+        now = self.services.clock()
+        hardware = self.services.settings.hardware.get(row.hardware)
+        if hardware is None:
+            return self._refused(row, "config", f"The operator has no hardware named {row.hardware} any more.")
+        try:
+            offers = await backend.offers(hardware.options)
+        except BackendError as error:
+            return self._refused(row, error.code, error.sentence)
+        if not offers:
+            return self._refused(row, "config", f"The hardware {row.hardware} names no zone that has such a machine.")
+        async with self.services.database.read() as tx:
+            chosen = choose(offers, await cooling(tx), now)
+        if isinstance(chosen, Offer):
+            deadline_at = now + row.limit_s
+            values = {
+                "offer": dump(chosen),
+                "zone": chosen.zone,
+                "attempt": row.attempt + 1,
+                "price_usd_per_hour": chosen.price_usd_per_hour or hardware.price_usd_per_hour,
+                "deadline_at": deadline_at,
+            }
+            lease = update(Lease).where(Lease.id == row.lease_id).values(deadline_at=deadline_at)
+            return Change(state="creating", due_at=now, values=values, writes=(lease,))
+        phase = f"waiting for {row.hardware}: {row.sentence or 'it is out of stock'}"
+        again = time.strftime("%H:%M", time.gmtime(chosen))
+        told = f"{phase.rstrip('.')} ({row.attempt} offers tried, next at {again} UTC)"
+        lease = update(Lease).where(Lease.id == row.lease_id).values(phase=told, poked=True)
+        return Change(state="wanted", due_at=chosen, writes=(lease,))
 
     async def _create(self, row: Machine, backend: Backend) -> Change:
         now = self.services.clock()
-        hardware = self.services.settings.hardware[row.hardware]
-        failure = BackendError("no_capacity", "No zone has such a machine.")
-        for offer in await backend.offers(hardware.options):
-            order = MachineOrder(
-                name=row.id,
-                deployment=self.services.settings.deployment,
-                lease_id=row.lease_id,
-                server_url=self.services.settings.agent_url,
-                token=row.token,
-                deadline_at=row.deadline_at,
-                offer=offer,
-                options=hardware.options,
-                trusted=row.trusted,
-            )
-            try:
-                await backend.create(order)
-            except BackendError as error:
-                failure = error
-                continue
-            up = {"zone": offer.zone, "up_at": now, "token": "", "price_usd_per_hour": offer.price_usd_per_hour}
-            return Change(state="up", due_at=now + LOOK_S, values=up, writes=(poke(Lease, Lease.id == row.lease_id),))
-        if failure.code == "no_capacity":
-            return Change(state="wanted", due_at=now + STOCK_OUT_S, values={"sentence": failure.sentence})
-        # it may be half made: what was begun is deleted like everything else
-        said = {"code": failure.code, "sentence": failure.sentence, "want": "gone"}
-        return Change(state="closing", due_at=now, values=said, writes=(poke(Lease, Lease.id == row.lease_id),))
+        hardware, offer = self.services.settings.hardware.get(row.hardware), load(Offer, row.offer)
+        order = MachineOrder(
+            name=row.id,
+            deployment=self.services.settings.deployment,
+            lease_id=row.lease_id,
+            server_url=self.services.settings.agent_url,
+            token=row.token,
+            deadline_at=row.deadline_at,
+            offer=offer,
+            attempt=row.attempt,
+            options=hardware.options if hardware else {},
+            trusted=row.trusted,
+        )
+        try:
+            await backend.create(order)
+        except BackendError as error:
+            return await self._elsewhere(row, error.code, error.sentence, error.scope)
+        return Change(state="starting", due_at=now)
+
+    async def _await(self, row: Machine, backend: Backend) -> Change:
+        now = self.services.clock()
+        seen = await backend.observe(row.id, row.zone)
+        began = {"up_at": row.up_at or now}
+        if seen.state == "running":
+            # from here on the token is in the machine alone
+            offer = load(Offer, row.offer)
+            scopes = tuple(scope_of(offer, name) for name in ("", *offer.scopes))
+            writes = (warmed(scopes), poke(Lease, Lease.id == row.lease_id))
+            return Change(state="up", due_at=now + LOOK_S, values={"token": "", **began}, writes=writes)
+        if seen.state == "waiting":
+            return Change(state="starting", due_at=now + OLDER_LOOK_S)
+        if seen.state == "starting":
+            young = now - began["up_at"] < YOUNG_S
+            wake = () if row.up_at else (poke(Lease, Lease.id == row.lease_id),)
+            due_at = now + (YOUNG_LOOK_S if young else OLDER_LOOK_S)
+            return Change(state="starting", due_at=due_at, values=began, writes=wake)
+        async with self.services.database.read() as tx:
+            claimed = (await tx.get_one(Lease, row.lease_id)).nonce_hash
+        if claimed:
+            # its agent has begun already: this lease ends with its machine
+            return await self._lost(row, backend, seen)
+        # what was accepted and then vanished without a word was not to be had either
+        return await self._elsewhere(row, seen.code or "no_capacity", seen.evidence, seen.scope)
 
     async def _watch(self, row: Machine, backend: Backend) -> Change:
         now = self.services.clock()
         seen = await backend.observe(row.id, row.zone)
         if seen.state in ("absent", "stopped") or now > row.deadline_at:
-            code = "lease_timeout" if now > row.deadline_at else "agent_lost"
-            said = {"code": code, "sentence": seen.evidence or await backend.diagnose(row.id, row.zone), "want": "gone"}
-            return Change(state="closing", due_at=now, values=said, writes=(poke(Lease, Lease.id == row.lease_id),))
+            return await self._lost(row, backend, seen)
         return Change(state="up", due_at=now + LOOK_S)
+
+    async def _lost(self, row: Machine, backend: Backend, seen: Sighting) -> Change:
+        late = self.services.clock() > row.deadline_at
+        words = seen.evidence or await backend.diagnose(row.id, row.zone)
+        return self._refused(row, "lease_timeout" if late else seen.code or "agent_lost", words)
+
+    async def _elsewhere(self, row: Machine, code: str, sentence: str, named: str) -> Change:
+        """This offer is not to be had. What was begun is cleared away, then the next one is tried."""
+        if code not in _ELSEWHERE:
+            return self._refused(row, code, sentence)
+        now, scope = self.services.clock(), scope_of(load(Offer, row.offer), named)
+        async with self.services.database.read() as tx:
+            left_alone = await cool(self.services.database, tx, scope, now, sentence)
+        said = {"code": code, "sentence": sentence}
+        return Change(state="clearing", due_at=now, values=said, writes=(left_alone,))
+
+    def _refused(self, row: Machine, code: str, sentence: str) -> Change:
+        """It is given up. It may be half made: what was begun is deleted like everything else."""
+        said = {"code": code, "sentence": sentence, "want": "gone"}
+        writes = (poke(Lease, Lease.id == row.lease_id),)
+        return Change(state="closing", due_at=self.services.clock(), values=said, writes=writes)
+
+    async def _clear(self, row: Machine, backend: Backend) -> Change:
+        now = self.services.clock()
+        if not await self._deleted(row, backend):
+            return Change(state="clearing", due_at=now + CLOSING_S)
+        return Change(state="wanted", due_at=now, values={"up_at": None})
 
     async def _close(self, row: Machine, backend: Backend) -> Change:
         now = self.services.clock()
-        await backend.delete(row.id, row.zone)
-        if (await backend.observe(row.id, row.zone)).state != "absent":
+        if not await self._deleted(row, backend):
             return Change(state="closing", due_at=now + CLOSING_S)
         billed_s = now - row.up_at if row.up_at else 0.0
         cost = billed_s / 3600 * row.price_usd_per_hour
+        billed = update(Lease).where(Lease.id == row.lease_id).values(cost_usd=Lease.cost_usd + cost, poked=True)
+        # results do not wait for the machine to go; what it cost is told when it has gone
+        request = select(Lease.request_id).where(Lease.id == row.lease_id).scalar_subquery()
+        told = (poke(Request, Request.id == request),) if cost else ()
         return Change(
             state="gone",
             values={"gone_at": now},
-            writes=(
-                update(Lease).where(Lease.id == row.lease_id).values(cost_usd=Lease.cost_usd + cost, poked=True),
-                *free_slot(row.lease_id, row.hardware),
-            ),
+            writes=(billed, *told, *free_slot(row.lease_id, row.hardware)),
         )
+
+    async def _deleted(self, row: Machine, backend: Backend) -> bool:
+        if not row.offer and row.up_at is None:
+            return True  # nothing was ever ordered
+        await backend.delete(row.id, row.zone)
+        return (await backend.observe(row.id, row.zone)).state == "absent"

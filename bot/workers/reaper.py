@@ -25,8 +25,15 @@ async def reap(services: Services, first_seen: dict[str, float]) -> tuple[str, .
     async with services.database.read() as tx:
         living = set(await tx.scalars(select(Machine.id).where(Machine.state != "gone")))
     present = set()
-    for backend in services.backends.values():
-        for seen in await backend.list_owned():
+    for name, backend in services.backends.items():
+        try:
+            owned = await backend.list_owned()
+        except Exception:
+            # one cloud that is away must not keep the others' machines alive; what was seen there stays remembered
+            log.exception("the machines of %s cannot be listed now", name)
+            present |= set(first_seen)
+            continue
+        for seen in owned:
             present.add(seen.name)
             since = first_seen.setdefault(seen.name, now)
             overdue = seen.deadline_at is not None and now > seen.deadline_at

@@ -31,8 +31,8 @@ class Requests(Worker[Request]):
     table = Request
 
     async def step(self, row: Request) -> Change:
-        """Plan, watch the leases, conclude, or say that the result is outdated."""
-        steps = {"accepted": self._plan, "running": self._watch, "reporting": self._conclude, "done": self._outdate}
+        """Plan, watch the leases, conclude, or amend what was said."""
+        steps = {"accepted": self._plan, "running": self._watch, "reporting": self._conclude, "done": self._amend}
         return await steps[row.state](row)
 
     async def _plan(self, row: Request) -> Change:
@@ -95,11 +95,12 @@ class Requests(Worker[Request]):
         values = {"report": dump(report), "verdict": report.verdict or report.state, "finished_at": now}
         return Change(state="done", values=values, writes=tuple(writes))
 
-    async def _outdate(self, row: Request) -> Change:
-        report = load(Report, row.report)
-        if report.outdated_by == row.outdated_by:
+    async def _amend(self, row: Request) -> Change:
+        """What becomes known after the last word: that the pull request moved on, and what the machines cost."""
+        told = load(Report, row.report)
+        report = replace(await self._report(row), finished_at=told.finished_at, outdated_by=row.outdated_by)
+        if (report.outdated_by, report.cost_usd) == (told.outdated_by, told.cost_usd):
             return Change(state="done")
-        report = replace(report, outdated_by=row.outdated_by)
         return Change(state="done", values={"report": dump(report)}, writes=tuple(await self._show(report, row)))
 
     async def _report(self, row: Request) -> Report:

@@ -13,12 +13,16 @@ from runners.spec import MachineOrder, Offer, Sighting
 
 
 class BackendError(Exception):
-    """A backend's no. `code` is a reason code (no_capacity, quota, config, ...), `sentence` is for people."""
+    """A backend's no. `code` is a reason code (no_capacity, quota, config, ...), `sentence` is for people.
 
-    def __init__(self, code: str, sentence: str) -> None:
+    `scope` is the one of the offer's scopes that is to be left alone for a while; empty: this offer alone.
+    """
+
+    def __init__(self, code: str, sentence: str, scope: str = "") -> None:
         super().__init__(sentence)
         self.code = code
         self.sentence = sentence
+        self.scope = scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +49,11 @@ class Backend(ABC):
 
     @abstractmethod
     async def create(self, order: MachineOrder) -> None:
-        """Start the machine; a second call with the same name changes nothing. Raises BackendError."""
+        """Start the machine; a second call with the same name and attempt changes nothing.
+
+        A cloud may accept the order and fail later: `observe` then says absent or stopped, with the code.
+        Raises BackendError.
+        """
 
     @abstractmethod
     async def observe(self, name: str, zone: str) -> Sighting:

@@ -16,6 +16,12 @@ class Cloud:
     created: list[str] = field(default_factory=list)
     driven: set[str] = field(default_factory=set)
     fail_create: list[BackendError] = field(default_factory=list)
+    # zones in the order of preference, and what they answer: at once, or only after the order was accepted
+    zones: tuple[str, ...] = ("here",)
+    refuses: dict[str, BackendError] = field(default_factory=dict)
+    refuses_late: dict[str, BackendError] = field(default_factory=dict)
+    ordered: list[str] = field(default_factory=list)
+    ordered_at: list[float] = field(default_factory=list)
     not_isolated: str = ""
 
     def preempt(self) -> None:
@@ -30,17 +36,26 @@ class FakeBackend(Backend):
     cloud: Cloud
 
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
-        return (Offer(backend="local", zone="here"),)
+        return tuple(Offer(backend="local", zone=zone, scopes=(zone,)) for zone in self.cloud.zones)
 
     async def create(self, order: MachineOrder) -> None:
         if self.cloud.fail_create:
             raise self.cloud.fail_create.pop(0)
-        if order.name not in self.cloud.machines:
+        zone = order.offer.zone
+        self.cloud.ordered.append(zone)
+        self.cloud.ordered_at.append(self.cloud.clock())
+        if zone in self.cloud.refuses:
+            raise self.cloud.refuses[zone]
+        if zone not in self.cloud.refuses_late and order.name not in self.cloud.machines:
             self.cloud.created.append(order.name)
             self.cloud.machines[order.name] = order
 
     async def observe(self, name: str, zone: str) -> Sighting:
-        return Sighting(name=name, state="running" if name in self.cloud.machines else "absent", zone=zone)
+        if name in self.cloud.machines:
+            return Sighting(name=name, state="running", zone=zone)
+        why = self.cloud.refuses_late.get(zone)
+        code, said = (why.code, why.sentence) if why else ("", "")
+        return Sighting(name=name, state="absent", zone=zone, code=code, evidence=said, scope=why.scope if why else "")
 
     async def delete(self, name: str, zone: str) -> None:
         self.cloud.machines.pop(name, None)

@@ -9,11 +9,11 @@ import random
 import re
 import shutil
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import ClientSession, web
 from sqlalchemy import select
@@ -35,7 +35,8 @@ from bot.store.tables import Controlled, Delivery, Incident, Lease, Machine, Mes
 from bot.web import application
 from bot.workers import reaper
 from bot.workers.catchup import redeliver_missed
-from runners.backends.base import BackendSettings
+from runners.backends.base import Backend, BackendSettings
+from runners.spec import MachineOrder
 from tests.harness.agent import Gone, Script, ScriptedAgent, Training
 from tests.harness.cloud import Cloud, FakeBackend
 from tests.harness.github_contract import middleware, rest_contract, webhook_contract
@@ -94,6 +95,16 @@ class _Guarded:
         return counted
 
 
+class StandIn(Protocol):
+    """A cloud on loopback with a backend of ours before it."""
+
+    def backend(self) -> Backend:
+        """A fresh backend, as a new process would build it."""
+
+    def orders(self, server_url: str) -> Mapping[str, MachineOrder]:
+        """What each running machine knows of its lease, from what the cloud gave it."""
+
+
 class World:
     """One repository with one open pull request, people with different rights, and the bot. See `open_world`.
 
@@ -128,6 +139,7 @@ class World:
         # a story may change what one run does, or the operator's settings
         self.by_run: Callable[[str, Training], Training] = lambda run_id, training: training
         self.settings: Settings | None = None
+        self.clouds: dict[str, StandIn] = {}
         self._runner: web.AppRunner | None = None
         self._database: Database | None = None
 
@@ -278,7 +290,8 @@ class World:
 
     async def _agents(self) -> bool:
         moved = False
-        for name, order in list(self.cloud.machines.items()):
+        elsewhere = [cloud.orders(self.services.settings.agent_url) for cloud in self.clouds.values()]
+        for name, order in [pair for orders in (self.cloud.machines, *elsewhere) for pair in orders.items()]:
             if self.hold_agents or name in self.cloud.driven:
                 continue
             self.cloud.driven.add(name)
@@ -312,7 +325,10 @@ class World:
             settings=settings,
             database=self._database,
             github=self.killer.guard(GitHub(self.session, key), "github"),
-            backends={"local": self.killer.guard(backend, "backend")},
+            backends={
+                "local": self.killer.guard(backend, "backend"),
+                **{name: self.killer.guard(cloud.backend(), name) for name, cloud in self.clouds.items()},
+            },
             artifacts=LocalStore(settings.data_folder / "artifacts"),
             clock=self.clock,
             new_id=self._new_id,
@@ -392,6 +408,7 @@ def _timeless(body: str) -> str:
     body = re.sub(r"http://127\.0\.0\.1:\d+", "http://bot", body)
     body = re.sub(r"\b[a-z2-7]{26}(-\d)?\b", "ID", body)
     body = re.sub(r"<!-- benchbot:.*? -->\n?", "", body)
+    body = re.sub(r"\$\d+\.\d\d", "MONEY", body)
     return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC|\b\d+(?:\.\d+)? (?:s|min|h)(?: \d+ (?:s|min))*\b", "TIME", body)
 
 

@@ -1,11 +1,13 @@
 """Machines: never more at once than allowed, never one that nobody wants, gone in every state."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 from bot.workers import reaper
+from runners.backends.base import BackendError
 from runners.spec import MachineOrder, Offer
 from tests.harness.agent import Training
-from tests.harness.story import told
+from tests.harness.story import story, told
 from tests.harness.world import World
 
 
@@ -166,6 +168,68 @@ async def test_a_benchmark_that_takes_too_long_ends_with_its_lease(world: World)
     await world.settle()
     assert world.cloud.machines == {}
     assert world.checks()["benchbot / resnet50"][1] not in (None, "success")
+    world.read()
+
+
+@story
+async def test_zones_that_are_out_of_stock(world: World) -> None:
+    """One refuses at once, one only after it had accepted, the third one gives; the next order follows at once."""
+    world.cloud.zones = ("east", "west", "north")
+    world.cloud.refuses["east"] = BackendError("no_capacity", "east has no such GPU now.")
+    world.cloud.refuses_late["west"] = BackendError("no_capacity", "west has no such GPU now.", scope="west")
+    await world.says("maya", "/benchmark resnet50 pairs=1")
+    assert list(dict.fromkeys(world.cloud.ordered)) == ["east", "west", "north"]
+    assert len(world.cloud.created) == 1
+    assert "no change" in (said := world.read()[0]) or "inconclusive" in said
+    if not world.restarts:
+        assert world.cloud.ordered_at[-1] - world.cloud.ordered_at[0] < 1, (
+            "a stock-out is answered by the next order at once"
+        )
+
+
+@told
+async def test_a_stock_out_is_remembered(world: World) -> None:
+    """A zone that refuses is left alone for longer each time, and counts from the start again once it has given."""
+    world.cloud.zones = ("east", "north")
+    world.cloud.refuses["east"] = BackendError("no_capacity", "east has no such GPU now.", scope="east")
+    for _ in range(4):
+        await world.says("maya", "/benchmark resnet50 pairs=1")
+    asked = [at for at, zone in zip(world.cloud.ordered_at, world.cloud.ordered, strict=True) if zone == "east"]
+    pauses = [later - earlier for earlier, later in pairwise(asked)]
+    assert all(pause >= 30 * 2**count for count, pause in enumerate(pauses))
+    assert world.cloud.ordered.count("north") == 4
+    del world.cloud.refuses["east"]
+    world.clock.now += 1000
+    await world.says("maya", "/benchmark resnet50 pairs=1")
+    assert world.cloud.ordered[-1] == "east"
+    world.read()
+
+
+@told
+async def test_everything_is_out_of_stock(world: World) -> None:
+    """The progress comment says what is waited for; after the operator's patience the request ends in plain words."""
+    world.cloud.refuses["here"] = BackendError("quota", "The project has no quota for this GPU.", scope="here")
+    world.hold_agents = True
+    await world.says("maya", "/benchmark resnet50 pairs=1")
+    assert "no quota for this GPU" in world.read()[0]
+    asked = len(world.cloud.ordered)
+    await world.settle(until=3600.0)
+    assert asked < len(world.cloud.ordered) <= 8, "each refusal is answered by a longer pause"
+    assert world.checks()["benchbot / resnet50"][1] not in (None, "success")
+    assert "no quota for this GPU" in world.read()[0]
+
+
+@told
+async def test_cancelled_while_the_cloud_has_none(world: World) -> None:
+    """What only waits ends at once, and nothing is ordered any more."""
+    world.cloud.refuses["here"] = BackendError("no_capacity", "There is none.")
+    world.hold_agents = True
+    await world.says("maya", "/benchmark resnet50 pairs=1")
+    await world.says("maya", "/benchmark cancel")
+    asked = len(world.cloud.ordered)
+    await world.settle(until=3600.0)
+    assert len(world.cloud.ordered) == asked
+    assert world.checks()["benchbot / resnet50"] == ("completed", "cancelled")
     world.read()
 
 

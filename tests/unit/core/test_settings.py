@@ -109,7 +109,7 @@ def test_secrets_are_not_in_the_settings_text(tmp_path: Path) -> None:
         ),
         ({}, "[hardware.all]\nbackend = 'gce'", "hardware.all", "not `all`"),
         ({}, "[hardware]\na100 = 'gce'", "hardware.a100", "table"),
-        ({}, "[hardware.a100]\nbackend = 'gce'\nzones = ['a']", "hardware.a100.zones", "text"),
+        ({}, "[hardware.a100]\nbackend = 'gce'\nzones = [1]", "hardware.a100.zones", "text"),
         ({}, "[github]\napp_id = 1\nwebhook_secret = 's'", "github.private_key", "missing"),
         ({}, "[github]\napp_id = 1\nprivate_key = 'PRIVATE KEY'", "github.webhook_secret", "missing"),
         ({}, "[github]\nprivate_key = 'x'", "github.private_key", "PEM"),
@@ -134,3 +134,10 @@ def test_the_documentation_lists_every_key_as_the_code_has_it() -> None:
     text = DOC.read_text()
     assert settings_tables() in text
     assert len(KEYS) == settings_tables().count("BENCHBOT_")
+
+
+def test_a_list_of_texts_reaches_the_backend_with_commas() -> None:
+    """Zones read better as a list."""
+    loaded = load_settings({}, "[hardware.a100]\nbackend = 'gce'\nzones = ['us-east1-b', 'us-west1-a']")
+    assert isinstance(loaded, Settings)
+    assert loaded.hardware["a100"].options["zones"] == "us-east1-b, us-west1-a"

@@ -1,0 +1,390 @@
+"""GPU machines of Google Compute Engine, through google-cloud-compute.
+
+A machine is an instance whose name and request id follow from the lease, so that ordering it twice makes one. Late
+refusals are found in the zone's operations. It deletes itself at its deadline, whatever happens to the bot, and has no
+service account.
+
+Options of `[backends.gce]`: `project`; `credentials_file` (a service account's key; without it the environment's own
+credentials); `network`, `subnetwork`, `external_ip` (true), `image_project`, `image_family`, `disk_gb` (100),
+`disk_type` (pd-balanced), `service_account` (none), `endpoint` (another address of the API).
+Options of `[hardware.NAME]`: the same, and `zones` (in order of preference); `gpu` (a name of GPUS) with `count`, or
+`machine_type` with `accelerator` and `count` where GPUs are attached to it; `provisioning` (standard, spot or
+flex-start, in order of preference).
+"""
+
+import asyncio
+import importlib
+import re
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runners.backends.base import Backend, BackendError, BackendSettings
+from runners.protocol import PREFIX
+from runners.spec import MachineOrder, Offer, Sighting
+from templates import load
+
+_DEADLINE_GRACE_S = 900
+_CODE_UID = 61200
+_IMAGE_KEPT_S = 600.0
+_LAST_WORDS = 4000
+_PATIENCE_S = 60.0
+_PROVISIONING = {"standard": "STANDARD", "spot": "SPOT", "flex-start": "FLEX_START"}
+
+_STARTING = ("PROVISIONING", "STAGING", "REPAIRING")
+_WAITING = ("PENDING",)
+
+# what stands in an error's code or reason, and what that means; the first that fits counts
+_STOCK_OUT = (
+    "RESOURCE_POOL_EXHAUSTED",
+    "STOCKOUT",
+    "insufficientCapacity",
+    "resourcesUnavailable",
+    "UNSUPPORTED_OPERATION",  # a spot machine that was preempted while it was made
+    "RESOURCE_NOT_FOUND",  # it vanished after it was accepted
+)
+_QUOTA = ("QUOTA_EXCEEDED", "quotaExceeded", "LIMIT_EXCEEDED", "limitExceeded")
+_LATER = ("RATE_EXCEEDED", "rateLimitExceeded", "RESOURCE_NOT_READY", "resourceNotReady", "backendError")
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """How a GPU is had: machine types by count where it is part of them, else an accelerator to attach."""
+
+    machine_types: Mapping[int, str]
+    accelerator: str = ""
+
+
+GPUS = {
+    "t4": Gpu({1: "n1-standard-8", 2: "n1-standard-16", 4: "n1-standard-32"}, "nvidia-tesla-t4"),
+    "v100": Gpu(
+        {1: "n1-standard-8", 2: "n1-standard-16", 4: "n1-standard-32", 8: "n1-standard-64"}, "nvidia-tesla-v100"
+    ),
+    "l4": Gpu({1: "g2-standard-8", 2: "g2-standard-24", 4: "g2-standard-48", 8: "g2-standard-96"}),
+    "a100": Gpu({count: f"a2-highgpu-{count}g" for count in (1, 2, 4, 8)}),
+    "a100-80gb": Gpu({count: f"a2-ultragpu-{count}g" for count in (1, 2, 4, 8)}),
+    "h100": Gpu({count: f"a3-highgpu-{count}g" for count in (1, 2, 4, 8)}),
+    "h100-mega": Gpu({8: "a3-megagpu-8g"}),
+    "h200": Gpu({8: "a3-ultragpu-8g"}),
+    "b200": Gpu({8: "a4-highgpu-8g"}),
+}
+# families that take no persistent disk
+_HYPERDISK = ("a4-", "a4x-", "g4-", "a3-ultragpu-")
+
+
+class CloudAwayError(OSError):
+    """The cloud cannot be reached or asks to come again later; the bot does."""
+
+
+class GceBackend(Backend):
+    """Instances of one project."""
+
+    name = "gce"
+
+    def __init__(self, settings: BackendSettings) -> None:
+        super().__init__(settings)
+        self._clients: dict[str, Any] = {}
+        self._images: dict[tuple[str, str], tuple[float, str]] = {}
+
+    async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
+        """Every zone with the first kind of provisioning, then every zone with the second."""
+        merged = {**self.settings.options, **options}
+        machine_type, _ = _shape(merged)
+        zones, kinds = _words(merged.get("zones", "")), _words(merged.get("provisioning", "standard"))
+        for kind in kinds:
+            if kind not in _PROVISIONING:
+                raise BackendError("config", f"provisioning is {', '.join(_PROVISIONING)}, not {kind}.")
+        return tuple(
+            Offer(
+                backend=self.name,
+                zone=zone,
+                machine_type=machine_type,
+                provisioning=kind,
+                scopes=(self._project(), zone.rpartition("-")[0], zone),
+            )
+            for kind in kinds
+            for zone in zones
+        )
+
+    async def create(self, order: MachineOrder) -> None:
+        """Insert the instance; the same request id makes the same operation."""
+        merged = {**self.settings.options, **order.options}
+        image = await self._image(merged)
+        body = _instance(order, merged, image, self.settings.clock())
+        request = {
+            "project": self._project(),
+            "zone": order.offer.zone,
+            "instance_resource": body,
+            "request_id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"benchbot:{order.name}:{order.attempt}")),
+        }
+        try:
+            await self._call("Instances", "insert_unary", request)
+        except _Refused as refused:
+            if refused.status != 409:
+                raise refused.told(order.offer.zone, self._project()) from None
+
+    async def observe(self, name: str, zone: str) -> Sighting:
+        """The instance, or what its zone's operations say of one that is not there."""
+        try:
+            found = await self._call("Instances", "get", {"project": self._project(), "zone": zone, "instance": name})
+        except _Refused as refused:
+            if refused.status != 404:
+                raise refused.away() from None
+            return await self._absent(name, zone)
+        return _sighting(found, zone)
+
+    async def delete(self, name: str, zone: str) -> None:
+        """Delete the instance with its disk."""
+        try:
+            await self._call("Instances", "delete_unary", {"project": self._project(), "zone": zone, "instance": name})
+        except _Refused as refused:
+            # one that is just being made or deleted cannot be deleted now: the bot comes again
+            if refused.status != 404 and not refused.names(_LATER):
+                raise refused.away() from None
+
+    async def list_owned(self) -> tuple[Sighting, ...]:
+        """By label, in every zone of the project, whether configured or not."""
+        wanted = {"project": self._project(), "filter": f"labels.benchbot={self.settings.deployment}"}
+        try:
+            pages = await self._call("Instances", "aggregated_list", wanted, read=list)
+        except _Refused as refused:
+            raise refused.away() from None
+        return tuple(_sighting(found, key.rpartition("/")[2]) for key, scoped in pages for found in scoped.instances)
+
+    async def diagnose(self, name: str, zone: str) -> str:
+        """The stage that the start-up script has reached, and the end of the serial console."""
+        where = {"project": self._project(), "zone": zone, "instance": name}
+        words = []
+        try:
+            told = await self._call("Instances", "get_guest_attributes", {**where, "query_path": "benchbot/"})
+            words += [f"{item.key}: {item.value}" for item in told.query_value.items]
+        except _Refused:
+            words.append("no stage was reached")
+        try:
+            console = await self._call("Instances", "get_serial_port_output", {**where, "port": 1})
+            words.append(console.contents[-_LAST_WORDS:])
+        except _Refused:
+            words.append("no serial output")
+        return "\n".join(words)
+
+    async def _absent(self, name: str, zone: str) -> Sighting:
+        """Late refusals come in the operation, while the instance is gone or was never there."""
+        link = f"projects/{self._project()}/zones/{zone}/instances/{name}"
+        request = {"project": self._project(), "zone": zone, "filter": f'targetLink eq ".*/{link}"'}
+        try:
+            operations = await self._call("ZoneOperations", "list", request, read=list)
+        except _Refused as refused:
+            raise refused.away() from None
+        mine = sorted((one for one in operations if one.target_link.endswith(link)), key=lambda one: one.insert_time)
+        if any(one.operation_type == "insert" and not _done(one) for one in mine):
+            return Sighting(name=name, state="starting", zone=zone)
+        for one in reversed(mine):
+            if one.operation_type == "compute.instances.preempted":
+                return Sighting(name=name, state="absent", zone=zone, code="preempted")
+            if one.operation_type == "insert" and one.error.errors:
+                codes = tuple(str(error.code) for error in one.error.errors)
+                said = " ".join(error.message for error in one.error.errors)
+                told = _Refused(0, codes, said).told(zone, self._project())
+                code, scope = (told.code, told.scope) if isinstance(told, BackendError) else ("no_capacity", "")
+                return Sighting(name=name, state="absent", zone=zone, code=code, evidence=said, scope=scope)
+            if one.operation_type in ("insert", "delete"):
+                break
+        return Sighting(name=name, state="absent", zone=zone)
+
+    async def _image(self, options: Mapping[str, str]) -> str:
+        """The newest image of the family, by its own name: a family that rolls on must not go unnoticed."""
+        place = options.get("image_project", "deeplearning-platform-release")
+        family = options.get("image_family", "common-cu129-ubuntu-2204-nvidia-580")
+        kept_until, image = self._images.get((place, family), (0.0, ""))
+        if time.monotonic() < kept_until:
+            return image
+        try:
+            found = await self._call("Images", "get_from_family", {"project": place, "family": family})
+        except _Refused as refused:
+            if refused.status == 404:
+                raise BackendError("config", f"The project {place} has no image family {family}.") from None
+            raise refused.told("", self._project()) from None
+        image = f"projects/{place}/global/images/{found.name}"
+        self._images[place, family] = (time.monotonic() + _IMAGE_KEPT_S, image)
+        return image
+
+    def _project(self) -> str:
+        project = self.settings.options.get("project", "")
+        if not project:
+            raise BackendError("config", "Set `project` in [backends.gce].")
+        return project
+
+    async def _call(
+        self, service: str, method: str, request: Mapping[str, Any], read: Callable[[Any], Any] = lambda answer: answer
+    ) -> Any:
+        """One call in a thread, since the library is not async; its own retries are off, the bot repeats."""
+
+        def call() -> Any:
+            return read(getattr(self._client(service), method)(request=dict(request), timeout=_PATIENCE_S, retry=None))
+
+        api, auth, requests = (
+            importlib.import_module(name)
+            for name in ("google.api_core.exceptions", "google.auth.exceptions", "requests")
+        )
+        try:
+            return await asyncio.to_thread(call)
+        except api.GoogleAPICallError as error:
+            reasons = tuple(str(item.get("reason", "")) for item in error.errors if isinstance(item, dict))
+            raise _Refused(int(error.code or 0), reasons, str(error.message)) from None
+        except (requests.RequestException, auth.TransportError, api.RetryError) as error:
+            raise CloudAwayError("Google Compute Engine cannot be reached") from error
+        except auth.GoogleAuthError as error:
+            raise BackendError("config", "The credentials for Google Compute Engine do not work.") from error
+
+    def _client(self, service: str) -> Any:
+        if service not in self._clients:
+            try:
+                compute = importlib.import_module("google.cloud.compute_v1")
+            except ImportError:
+                raise BackendError("config", "google-cloud-compute is missing: pip install 'benchbot[gcp]'.") from None
+            options, chosen = self.settings.options, {}
+            if options.get("endpoint"):
+                chosen["client_options"] = {"api_endpoint": options["endpoint"]}
+            kind = getattr(compute, f"{service}Client")
+            if options.get("credentials_file"):
+                self._clients[service] = kind.from_service_account_file(options["credentials_file"], **chosen)
+            else:
+                self._clients[service] = kind(**chosen)
+        return self._clients[service]
+
+
+class _Refused(Exception):
+    """What the API answered: HTTP status (0: an operation's error), codes, and its sentence."""
+
+    def __init__(self, status: int, codes: tuple[str, ...], sentence: str) -> None:
+        super().__init__(sentence)
+        self.status, self.codes, self.sentence = status, codes, sentence
+
+    def names(self, words: tuple[str, ...]) -> bool:
+        """Whether one of the codes holds one of the words."""
+        return any(word in code for code in self.codes for word in words)
+
+    def told(self, zone: str, project: str) -> BackendError | CloudAwayError:
+        """The error in our words, with the scope that it is about."""
+        if self.names(_QUOTA) or (self.status == 403 and "quota" in self.sentence.lower()):
+            scope = project if "GPUS_ALL_REGIONS" in self.sentence else zone.rpartition("-")[0]
+            return BackendError("quota", self.sentence, scope)
+        if self.names(_STOCK_OUT) or (self.status == 503 and not self.names(_LATER)):
+            return BackendError("no_capacity", self.sentence)
+        return self.away()
+
+    def away(self) -> BackendError | CloudAwayError:
+        """For calls that no stock-out can answer: to be repeated, or the operator's to mend."""
+        if self.names(_LATER) or self.status in (408, 429) or self.status >= 500:
+            return CloudAwayError(f"Google Compute Engine asks to come again later: {self.sentence[:200]}")
+        return BackendError("config", f"Google Compute Engine refused: {self.sentence}")
+
+
+def _instance(order: MachineOrder, options: Mapping[str, str], image: str, now: float) -> dict[str, Any]:
+    """The instance as the API wants it."""
+    machine_type, gpus = _shape(options)
+    zone, accelerator = order.offer.zone, _accelerator(options)
+    attach = [{"accelerator_type": f"zones/{zone}/acceleratorTypes/{accelerator}", "accelerator_count": gpus}]
+    hyperdisk = machine_type.startswith(_HYPERDISK)
+    disk_type = options.get("disk_type", "hyperdisk-balanced" if hyperdisk else "pd-balanced")
+    lives_s = max(120, int(order.deadline_at - now) + _DEADLINE_GRACE_S)
+    network: dict[str, Any] = {"network": options.get("network", "global/networks/default")}
+    if options.get("subnetwork"):
+        network = {"subnetwork": options["subnetwork"]}
+    if options.get("external_ip", "true") == "true":
+        network["access_configs"] = [{"name": "External NAT", "type_": "ONE_TO_ONE_NAT"}]
+    script = load("machines", "startup.sh").render(
+        server_url=order.server_url,
+        agent_path=f"{PREFIX}/agent.pyz",
+        lease_id=order.lease_id,
+        deadline_at=int(order.deadline_at),
+        grace_s=_DEADLINE_GRACE_S,
+        gpus=gpus,
+        uid=_CODE_UID,
+        trusted=order.trusted,
+    )
+    told = {"startup-script": script, "benchbot-token": order.token, "enable-guest-attributes": "TRUE"}
+    account = options.get("service_account", "")
+    return {
+        "name": order.name,
+        "machine_type": f"zones/{zone}/machineTypes/{machine_type}",
+        "labels": {
+            "benchbot": order.deployment,
+            "benchbot-lease": order.lease_id,
+            "benchbot-deadline": str(int(order.deadline_at)),
+        },
+        "disks": [
+            {
+                "boot": True,
+                "auto_delete": True,
+                "initialize_params": {
+                    "source_image": image,
+                    "disk_size_gb": int(options.get("disk_gb", "100")),
+                    "disk_type": f"zones/{zone}/diskTypes/{disk_type}",
+                },
+            }
+        ],
+        "network_interfaces": [network],
+        "guest_accelerators": attach if accelerator else [],
+        "service_accounts": [{"email": account, "scopes": []}] if account else [],
+        "metadata": {"items": [{"key": key, "value": value} for key, value in told.items()]},
+        "scheduling": {
+            "provisioning_model": _PROVISIONING[order.offer.provisioning],
+            "on_host_maintenance": "TERMINATE",
+            # a machine that comes back would run the lease a second time
+            "automatic_restart": False,
+            "max_run_duration": {"seconds": lives_s},
+            "instance_termination_action": "DELETE",
+        },
+    }
+
+
+def _shape(options: Mapping[str, str]) -> tuple[str, int]:
+    """Machine type and number of GPUs. Raises BackendError."""
+    count = options.get("count", "1" if "gpu" in options else "0")
+    if not count.isdigit():
+        raise BackendError("config", f"count is a whole number, not {count}.")
+    if options.get("machine_type"):
+        return options["machine_type"], int(count)
+    gpu = GPUS.get(options.get("gpu", ""))
+    if gpu is None:
+        raise BackendError("config", f"Set `machine_type`, or `gpu` to one of {', '.join(GPUS)}.")
+    if int(count) not in gpu.machine_types:
+        counts = ", ".join(str(each) for each in gpu.machine_types)
+        raise BackendError("config", f"{options['gpu']} comes {counts} to a machine, not {count}.")
+    return gpu.machine_types[int(count)], int(count)
+
+
+def _accelerator(options: Mapping[str, str]) -> str:
+    gpu = GPUS.get(options.get("gpu", ""))
+    return options.get("accelerator") or (gpu.accelerator if gpu else "")
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in re.split(r"[\s,]+", text) if word]
+
+
+def _done(operation: Any) -> bool:
+    return str(type(operation).Status(operation.status).name) == "DONE"
+
+
+def _sighting(found: Any, zone: str) -> Sighting:
+    if found.status == "RUNNING":
+        state = "running"
+    elif found.status in _WAITING:
+        state = "waiting"
+    else:
+        state = "starting" if found.status in _STARTING else "stopped"
+    deadline = found.labels.get("benchbot-deadline", "")
+    preempted = state == "stopped" and found.scheduling.provisioning_model == "SPOT"
+    return Sighting(
+        name=found.name,
+        state=state,
+        zone=zone,
+        lease_id=found.labels.get("benchbot-lease", ""),
+        deadline_at=float(deadline) if deadline.isdigit() else None,
+        evidence=found.status_message if state == "stopped" else "",
+        code="preempted" if preempted else "",
+    )

@@ -1,0 +1,44 @@
+#!/bin/bash
+# Brings the benchbot agent to a fresh machine of Google Cloud, and powers the machine off when the agent has ended.
+# Each stage is written to the guest attributes and the serial console, where the bot reads it when something is wrong.
+set -u
+metadata=http://169.254.169.254/computeMetadata/v1/instance
+ask() { curl -sS --fail --retry 5 -H "Metadata-Flavor: Google" "$@"; }
+stage() {
+  echo "benchbot: $1"
+  ask -X PUT --data "$1" "$metadata/guest-attributes/benchbot/stage" >/dev/null 2>&1
+}
+finish() {
+  stage "$1"
+  shutdown -h now
+  exit 0
+}
+# whatever hangs here, the machine does not outlive its deadline
+(sleep $(({{ deadline_at }} + {{ grace_s }} - $(date +%s))); shutdown -h now) &
+
+stage "booted"
+command -v python3 >/dev/null || finish "failed: the image has no python3"
+umask 077
+mkdir -p /var/lib/benchbot && cd /var/lib/benchbot || finish "failed: no disk to write to"
+ask "$metadata/attributes/benchbot-token" >token || finish "failed: the metadata server gave no token"
+curl -sS --fail --retry 10 --retry-all-errors -o agent.pyz {{ server_url }}{{ agent_path }} \
+  || finish "failed: the agent cannot be fetched from {{ server_url }}; can this network reach it?"
+{% if gpus %}
+for _ in $(seq 60); do
+  found=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')
+  [ "$found" -ge {{ gpus }} ] && break
+  sleep 5
+done
+[ "$found" -ge {{ gpus }} ] || finish "failed: {{ gpus }} GPUs were ordered, $found are usable; is the driver in the image?"
+{% endif %}
+# the repository's code runs as a user of its own, who cannot ask the metadata server for anything
+useradd --uid {{ uid }} --no-create-home --shell /usr/sbin/nologin benchbot-code 2>/dev/null
+iptables -I OUTPUT -d 169.254.169.254 -p tcp --dport 80 -m owner --uid-owner {{ uid }} -j REJECT \
+  || finish "failed: the metadata server cannot be kept from the repository's code; iptables is missing"
+umask 022
+stage "agent started"
+python3 agent.pyz --server {{ server_url }} --lease {{ lease_id }} --token-file token --folder lease --cache cache \
+  --deadline {{ deadline_at }} --uid {{ uid }}{{ " --trusted" if trusted else "" }} >agent.log 2>&1
+status=$?
+tail -c 2000 agent.log
+finish "agent ended with status $status"

@@ -1,0 +1,320 @@
+"""A Compute Engine on loopback: instances, zone operations and images, with the faults that a story asks for.
+
+What it answers is checked against Google's discovery document; how it behaves in time is our reading of Google's
+documentation.
+"""
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jwt
+from aiohttp import web
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from runners.backends.base import BackendSettings
+from runners.backends.gce import GceBackend
+from runners.spec import MachineOrder, Offer
+from tests.harness.discovery import description, middleware
+
+Json = dict[str, Any]
+PROJECT = "bench-project"
+IMAGE = "common-cu129-ubuntu-2204-nvidia-580-v20261101"
+_BASE = f"/compute/v1/projects/{PROJECT}"
+_STATES = ("PROVISIONING", "STAGING", "RUNNING", "STOPPING", "TERMINATED")
+
+
+@dataclass
+class Faults:
+    """What goes wrong, by zone; a pair is a code and a sentence."""
+
+    early: dict[str, tuple[int, str, str]] = field(default_factory=dict)  # status, reason, sentence
+    late: dict[str, tuple[str, str]] = field(default_factory=dict)
+    late_s: float = 5.0
+    lost_replies: int = 0
+    failing_deletes: int = 0
+    never_boots: bool = False
+
+
+@dataclass
+class Instance:
+    """One instance, and when it comes to life."""
+
+    body: Json
+    zone: str
+    created_at: float
+    state: str = "PROVISIONING"
+    gone_at: float | None = None
+
+
+class ComputeEngine:
+    """The API of one project. `clock` is the world's; instances boot `boot_s` after their order."""
+
+    def __init__(self, clock: Callable[[], float], *, boot_s: float = 0.0, delete_s: float = 0.0) -> None:
+        self.clock, self.boot_s, self.delete_s = clock, boot_s, delete_s
+        self.faults = Faults()
+        self.instances: dict[tuple[str, str], Instance] = {}
+        self.operations: list[Json] = []
+        self.violations: list[str] = []
+        self.inserts: list[tuple[str, str]] = []
+        self.calls: Counter[str] = Counter()
+        self.console: dict[str, str] = {}
+        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self._numbers = iter(range(1, 1_000_000))
+        self._runner: web.AppRunner | None = None
+        self.url = ""
+
+    # ---- the server -------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Listen on a port of loopback."""
+        app = web.Application(middlewares=[middleware(description("compute.v1"), self.violations), self._signed])
+        zone = _BASE + "/zones/{zone}"
+        app.router.add_post(f"{zone}/instances", self._insert)
+        app.router.add_get(f"{zone}/instances/{{name}}", self._get)
+        app.router.add_delete(f"{zone}/instances/{{name}}", self._delete)
+        app.router.add_get(f"{zone}/instances/{{name}}/getGuestAttributes", self._guest)
+        app.router.add_get(f"{zone}/instances/{{name}}/serialPort", self._serial)
+        app.router.add_get(f"{zone}/operations", self._operations)
+        app.router.add_get(f"{_BASE}/aggregated/instances", self._aggregated)
+        app.router.add_get("/compute/v1/projects/{project}/global/images/family/{family}", self._image)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+
+    async def stop(self) -> None:
+        """Listen no more."""
+        if self._runner:
+            await self._runner.cleanup()
+
+    def credentials(self) -> Json:
+        """A service account's key file, whose signatures this server accepts."""
+        pem = self._key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        return {
+            "type": "service_account",
+            "project_id": PROJECT,
+            "private_key_id": "key-1",
+            "private_key": pem.decode(),
+            "client_email": f"benchbot@{PROJECT}.iam.gserviceaccount.com",
+            "client_id": "1",
+            "token_uri": f"{self.url}/token",
+        }
+
+    @web.middleware
+    async def _signed(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        self.calls[request.match_info.handler.__name__.strip("_")] += 1
+        try:
+            token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+            now = time.time()
+            said = jwt.decode(token, self._key.public_key(), ["RS256"], options={"verify_aud": False})
+            assert said["exp"] > now
+        except (jwt.InvalidTokenError, AssertionError):
+            return _error(401, "authError", "Request had invalid authentication credentials.")
+        self._move()
+        answer: web.StreamResponse = await handler(request)
+        return answer
+
+    # ---- for stories ------------------------------------------------------------------------------------------------
+
+    def backend_at(self, folder: Path, **options: str) -> GceBackend:
+        """Our backend before this cloud, with a key that it accepts."""
+        key = folder / "gce-key.json"
+        key.write_text(json.dumps(self.credentials()))
+        chosen = {"project": PROJECT, "endpoint": self.url, "credentials_file": str(key), **options}
+        return GceBackend(BackendSettings(deployment="main", folder=folder, clock=self.clock, options=chosen))
+
+    def orders(self, server_url: str) -> dict[str, MachineOrder]:
+        """What each running instance knows, from its own metadata."""
+        self._move()
+        found = {}
+        for (zone, name), instance in self.instances.items():
+            if instance.state != "RUNNING":
+                continue
+            metadata = {item["key"]: item["value"] for item in instance.body["metadata"]["items"]}
+            said = re.search(r"--server (\S+) --lease (\S+)", metadata["startup-script"])
+            assert said
+            assert said[1] == server_url
+            found[name] = MachineOrder(
+                name=name,
+                deployment=instance.body["labels"]["benchbot"],
+                lease_id=said[2],
+                server_url=said[1],
+                token=metadata["benchbot-token"],
+                deadline_at=0.0,
+                offer=Offer(backend="gce", zone=zone),
+            )
+        return found
+
+    # ---- instances --------------------------------------------------------------------------------------------------
+
+    async def _insert(self, request: web.Request) -> web.Response:
+        zone, body = request.match_info["zone"], await request.json()
+        asked = request.query.get("requestId", "")
+        for operation in self.operations:
+            if asked and operation.get("clientOperationId") == asked:
+                return web.json_response(operation)
+        wrong = _wrong(body)
+        if wrong:
+            return _error(400, "invalid", wrong)
+        if zone in self.faults.early:
+            return _error(*self.faults.early[zone])
+        name = body["name"]
+        if (zone, name) in self.instances:
+            return _error(409, "alreadyExists", f"The resource '{name}' already exists")
+        self.inserts.append((zone, name))
+        operation = self._operation("insert", zone, name, asked)
+        self.instances[zone, name] = Instance(body, zone, self.clock())
+        if zone in self.faults.late:
+            operation |= {"status": "RUNNING", "progress": 0}
+        if self.faults.lost_replies > 0:
+            self.faults.lost_replies -= 1
+            assert request.transport
+            request.transport.close()
+        return web.json_response(operation)
+
+    def _move(self) -> None:
+        """What has happened by itself since the last call."""
+        now = self.clock()
+        for key, instance in list(self.instances.items()):
+            zone, name = key
+            fault = self.faults.late.get(zone)
+            age_s = now - instance.created_at
+            if fault is not None:
+                if age_s >= self.faults.late_s:
+                    code, said = fault
+                    for operation in self.operations:
+                        if operation["targetLink"].endswith(f"/{zone}/instances/{name}"):
+                            operation |= {"status": "DONE", "progress": 100}
+                            operation["error"] = {"errors": [{"code": code, "message": said}]}
+                    del self.instances[key]
+                continue
+            if instance.state == "PROVISIONING" and age_s >= self.boot_s and not self.faults.never_boots:
+                instance.state = "RUNNING"
+            limit_s = int(instance.body["scheduling"]["maxRunDuration"]["seconds"])
+            if instance.state == "RUNNING" and age_s >= limit_s:
+                instance.state, instance.gone_at = "STOPPING", now
+            if instance.gone_at is not None and now >= instance.gone_at:
+                del self.instances[key]
+
+    def preempt(self, name: str) -> None:
+        """Take a spot machine away: the instance stops and is deleted, and an operation tells it."""
+        for zone, found in list(self.instances):
+            if found == name:
+                del self.instances[zone, found]
+                self._operation("compute.instances.preempted", zone, name, "")
+
+    async def _get(self, request: web.Request) -> web.Response:
+        instance = self.instances.get((request.match_info["zone"], request.match_info["name"]))
+        return web.json_response(_shown(instance)) if instance else _missing(request)
+
+    async def _delete(self, request: web.Request) -> web.Response:
+        zone, name = request.match_info["zone"], request.match_info["name"]
+        instance = self.instances.get((zone, name))
+        if instance is None:
+            return _missing(request)
+        if self.faults.failing_deletes > 0:
+            self.faults.failing_deletes -= 1
+            return _error(503, "backendError", "The service is currently unavailable.")
+        if zone in self.faults.late or instance.state == "STOPPING":
+            return _error(400, "resourceNotReady", f"The resource '{name}' is not ready")
+        instance.state, instance.gone_at = "STOPPING", self.clock() + self.delete_s
+        return web.json_response(self._operation("delete", zone, name, ""))
+
+    async def _guest(self, request: web.Request) -> web.Response:
+        if (request.match_info["zone"], request.match_info["name"]) not in self.instances:
+            return _missing(request)
+        items = [{"namespace": "benchbot", "key": "stage", "value": "booted"}]
+        return web.json_response({"kind": "compute#guestAttributes", "queryValue": {"items": items}})
+
+    async def _serial(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        if (request.match_info["zone"], name) not in self.instances:
+            return _missing(request)
+        return web.json_response({"contents": self.console.get(name, "benchbot: booted\n"), "start": "0", "next": "17"})
+
+    async def _operations(self, request: web.Request) -> web.Response:
+        # as Compute Engine reads it: FIELD eq REGULAR-EXPRESSION
+        found = re.fullmatch(r'targetLink eq "(.+)"', request.query["filter"])
+        assert found, request.query["filter"]
+        zone = request.match_info["zone"]
+        mine = [
+            one
+            for one in self.operations
+            if one["zone"].endswith(f"/{zone}") and re.fullmatch(found[1], one["targetLink"])
+        ]
+        return web.json_response({"kind": "compute#operationList", "items": mine})
+
+    async def _aggregated(self, request: web.Request) -> web.Response:
+        found = re.fullmatch(r"labels\.benchbot=([a-z0-9]+)", request.query["filter"])
+        assert found, request.query["filter"]
+        items: Json = {}
+        for instance in self.instances.values():
+            if instance.body["labels"]["benchbot"] == found[1]:
+                items.setdefault(f"zones/{instance.zone}", {"instances": []})["instances"].append(_shown(instance))
+        return web.json_response({"kind": "compute#instanceAggregatedList", "items": items})
+
+    async def _image(self, request: web.Request) -> web.Response:
+        if request.match_info["family"] != "common-cu129-ubuntu-2204-nvidia-580":
+            return _missing(request)
+        return web.json_response({"kind": "compute#image", "name": IMAGE, "status": "READY"})
+
+    def _operation(self, kind: str, zone: str, name: str, asked: str) -> Json:
+        number = next(self._numbers)
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self.clock())) + f".{number % 1000:03d}+00:00"
+        link = f"{self.url}{_BASE}/zones/{zone}"
+        operation = {
+            "kind": "compute#operation",
+            "id": str(number),
+            "name": f"operation-{number}",
+            "operationType": kind,
+            "targetLink": f"{link}/instances/{name}",
+            "zone": link,
+            "insertTime": stamp,
+            "status": "DONE",
+            "progress": 100,
+            **({"clientOperationId": asked} if asked else {}),
+        }
+        self.operations.append(operation)
+        return operation
+
+
+def _shown(instance: Instance) -> Json:
+    return {**instance.body, "kind": "compute#instance", "status": instance.state, "id": "1"}
+
+
+def _wrong(body: Json) -> str:
+    """What Compute Engine refuses although its description allows it."""
+    for name in ("name", "machineType", "disks", "networkInterfaces"):
+        if not body.get(name):
+            return f"Invalid value for field 'resource.{name}'"
+    if not re.fullmatch(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", body["name"]):
+        return "Invalid value for field 'resource.name'"
+    labels = {**body.get("labels", {})}
+    if not all(re.fullmatch(r"[-_a-z0-9]{0,63}", text) for text in (*labels, *labels.values())):
+        return "Invalid value for field 'resource.labels'"
+    scheduling, type_ = body.get("scheduling", {}), body["machineType"].rpartition("/")[2]
+    gpus = body.get("guestAccelerators") or not type_.startswith("n1-")
+    if gpus and scheduling.get("onHostMaintenance") != "TERMINATE":
+        return "Instances with guest accelerators do not support live migration."
+    if body.get("guestAccelerators") and not type_.startswith("n1-"):
+        return f"[{type_}] features are not compatible for creating instance with guest accelerators."
+    return ""
+
+
+def _missing(request: web.Request) -> web.Response:
+    return _error(404, "notFound", f"The resource '{request.path.removeprefix('/compute/v1/')}' was not found")
+
+
+def _error(status: int, reason: str, sentence: str) -> web.Response:
+    errors = [{"domain": "global", "reason": reason, "message": sentence}]
+    body = {"error": {"code": status, "message": sentence, "errors": errors}}
+    return web.Response(status=status, text=json.dumps(body), content_type="application/json")
