@@ -35,7 +35,7 @@ async def cloud() -> AsyncIterator[ComputeEngine]:
 
 
 def backend(cloud: ComputeEngine, folder: Path, **options: str) -> GceBackend:
-    return cloud.backend_at(folder, **options)
+    return cloud.backend(folder, **options)
 
 
 def order(offer: Offer, options: dict[str, str], *, attempt: int = 1, trusted: bool = False) -> MachineOrder:

@@ -125,7 +125,7 @@ class ComputeEngine:
 
     # ---- for stories ------------------------------------------------------------------------------------------------
 
-    def backend_at(self, folder: Path, **options: str) -> GceBackend:
+    def backend(self, folder: Path, **options: str) -> GceBackend:
         """Our backend before this cloud, with a key that it accepts."""
         key = folder / "gce-key.json"
         key.write_text(json.dumps(self.credentials()))

@@ -98,8 +98,8 @@ class _Guarded:
 class StandIn(Protocol):
     """A cloud on loopback with a backend of ours before it."""
 
-    def backend(self) -> Backend:
-        """A fresh backend, as a new process would build it."""
+    def backend(self, folder: Path) -> Backend:
+        """A fresh backend, as a new process would build it; `folder` is for its key."""
 
     def orders(self, server_url: str) -> Mapping[str, MachineOrder]:
         """What each running machine knows of its lease, from what the cloud gave it."""
@@ -327,7 +327,7 @@ class World:
             github=self.killer.guard(GitHub(self.session, key), "github"),
             backends={
                 "local": self.killer.guard(backend, "backend"),
-                **{name: self.killer.guard(cloud.backend(), name) for name, cloud in self.clouds.items()},
+                **{name: self.killer.guard(cloud.backend(self.folder), name) for name, cloud in self.clouds.items()},
             },
             artifacts=LocalStore(settings.data_folder / "artifacts"),
             clock=self.clock,

@@ -1,13 +1,10 @@
 """Machines of clouds: Google's own clients against stand-ins that Google's own descriptions judge."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 
 from bot.core.nouns import Hardware
-from bot.sandbox import bare
-from runners.backends.gce import GceBackend
-from runners.spec import MachineOrder
+from tests.harness.clouds import cloud_with
 from tests.harness.gce import ComputeEngine
 from tests.harness.story import story, told
 from tests.harness.world import World
@@ -20,35 +17,14 @@ A100 = Hardware(
 )
 
 
-@dataclass
-class Google:
-    """Compute Engine as the world sees it."""
-
-    world: World
-    engine: ComputeEngine
-
-    def backend(self) -> GceBackend:
-        return self.engine.backend_at(self.world.folder)
-
-    def orders(self, server_url: str) -> Mapping[str, MachineOrder]:
-        return self.engine.orders(server_url)
-
-
 @asynccontextmanager
 async def compute_engine(world: World) -> AsyncIterator[ComputeEngine]:
     """The world with the hardware a100x1; at its end no instance may be left, and no call may have been wrong."""
     engine = ComputeEngine(world.clock, boot_s=20.0, delete_s=5.0)
     await engine.start()
-    world.clouds["gce"] = Google(world, engine)
-    settings = world.services.settings
-    world.settings = replace(settings, hardware={**settings.hardware, A100.name: A100})
-    await world.close_bot()
-    await world.open_bot()
-    old = (await bare.blob(world.repository.folder, "main", ".github/benchmark.yml"))[1]
-    config = old.replace(b"    timeout: 1h", b"    timeout: 1h\n    hardware: [local, a100x1]")
-    await world.sandbox.push(world.repository, "maya", "main", {".github/benchmark.yml": config})
     try:
-        yield engine
+        async with cloud_with(world, A100, engine):
+            yield engine
     finally:
         await engine.stop()
     assert engine.instances == {}, "machines are left"
