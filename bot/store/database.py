@@ -28,7 +28,8 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.engine = create_async_engine(url)
+        # the workers and the web use about so many at once; more are made and closed again, which costs milliseconds
+        self.engine = create_async_engine(url, pool_size=16)
         if self.engine.dialect.name == "sqlite":
             _tune_sqlite(self.engine)
         self._writer = self.engine.execution_options(benchbot_writes=True)

@@ -118,9 +118,15 @@ class LocalBackend(Backend):
             deployment=order.deployment,
             lease_id=order.lease_id,
             deadline_at=order.deadline_at,
-            uid=self._free_uid() if self._root else None,
+            uid=None,
         )
-        self._write(label)
+        if not self._root:
+            self._write(label)
+            return label
+        with _registry() as place:
+            label = replace(label, uid=_free_uid(place))
+            (place / str(label.uid)).write_text(str(folder))
+            self._write(label)
         return label
 
     def _start(self, order: MachineOrder, label: _Label) -> _Label:
@@ -181,14 +187,13 @@ class LocalBackend(Backend):
                 processes.send(label.pid, signal.SIGSTOP)
                 processes.kill_below(label.pid)
                 processes.send(label.pid, signal.SIGKILL)
-            if label.uid is not None:
+            if label.uid is not None and (running or _holds(label.uid, folder)):
                 processes.kill_all_of(label.uid)
+                trees.remove_strays(label.uid)
         for pid in processes.working_in(folder / "lease"):
             processes.send(pid, signal.SIGKILL)
         if folder.exists():
             trees.remove(folder)
-        if label is not None and label.uid is not None:
-            trees.remove_strays(label.uid)
 
     def _label(self, name: str) -> _Label | None:
         try:
@@ -206,19 +211,47 @@ class LocalBackend(Backend):
         _write_private(fresh, json.dumps(asdict(label)))
         fresh.rename(path)
 
-    def _free_uid(self) -> int:
-        taken = {label.uid for label in (*self._labels(), *_marked(None).values())}
-        taken |= {processes.uid_of(process.pid) for process in processes.all_processes()}
-        for uid in _UIDS:
-            if uid not in taken:
-                return uid
-        raise BackendError("no_capacity", "All users for leases on this host are taken.")
-
     @contextmanager
     def _lock(self) -> Iterator[None]:
         with (self.folder / "_lock").open("wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+def _registry_folder() -> Path:
+    """Who has which user: files named by uid that hold a machine's folder. One for all bots of this host."""
+    return (Path("/run") if Path("/run").is_dir() else Path("/var/tmp")) / "benchbot-uids"
+
+
+@contextmanager
+def _registry() -> Iterator[Path]:
+    place = _registry_folder()
+    place.mkdir(exist_ok=True, mode=0o700)
+    _refuse_others(place)
+    with (place / "lock").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield place
+
+
+def _free_uid(place: Path) -> int:
+    """A user that no machine has, neither one whose agent has ended but which is not deleted yet, and no process."""
+    taken = {label.uid for label in _marked(None).values()}
+    taken |= {processes.uid_of(process.pid) for process in processes.all_processes()}
+    for uid in _UIDS:
+        if uid not in taken and not _holder(place / str(uid)):
+            return uid
+    raise BackendError("no_capacity", "All users for leases on this host are taken.")
+
+
+def _holder(entry: Path) -> Path | None:
+    """The folder of the machine that has a user, if it is still there."""
+    folder = Path(entry.read_text()) if entry.exists() else None
+    return folder if folder and (folder / "machine.json").exists() else None
+
+
+def _holds(uid: int, folder: Path) -> bool:
+    """Whether a user is still this machine's: after a restart of the host it may be another one's."""
+    return _holder(_registry_folder() / str(uid)) == folder
 
 
 def _marked(deployment: str | None) -> dict[str, _Label]:

@@ -1,6 +1,7 @@
 """The local backend: machines that are processes, made once, found again, and gone without a trace."""
 
 import asyncio
+import json
 import os
 import sys
 import time
@@ -115,6 +116,23 @@ async def test_code_runs_as_another_user_and_sees_nothing_of_ours(
     assert "PRIVATE" not in said
     assert TOKEN not in said
     assert "BENCHBOT_MACHINE" not in said
+
+
+@as_root
+async def test_two_bots_of_one_host_never_share_a_user(backend: LocalBackend, scene: Scene, tmp_path: Path) -> None:
+    """A machine keeps its user until it is deleted, although nothing of it runs any more."""
+    scene.plan(scene.run("r1", "id -u"), setup="", setup_inputs=[])
+    mine = _order(backend, scene)
+    await backend.create(mine)
+    await _until_ended(backend, mine.name)
+    other = _backend(tmp_path / "other")
+    theirs = _order(other, scene)
+    await other.create(theirs)
+    users = [json.loads((each.folder / mine.name / "machine.json").read_text())["uid"] for each in (backend, other)]
+    assert users[0] != users[1]
+    await _until_ended(other, theirs.name)
+    await other.delete(theirs.name, "")
+    await backend.delete(mine.name, "")
 
 
 async def test_not_as_root_strangers_are_refused(tmp_path: Path, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
