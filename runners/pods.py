@@ -28,7 +28,7 @@ PROVISIONING: Mapping[str, Mapping[str, str]] = {
 _GPU, _TPU = "nvidia.com/gpu", "google.com/tpu"
 _TOKEN_FOLDER = "/run/benchbot"
 # what an agent that is root needs to run the code as another user, to end it, and to read and remove what it wrote
-_KEEPER = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID")
+KEEPER = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID")
 
 _TAKEN = ("Evicted", "Preempted", "NodeLost", "NodeShutdown", "Terminated")
 _NO_START = (
@@ -156,7 +156,7 @@ def _pod(order: MachineOrder, options: Mapping[str, str]) -> Json:
                 "resources": {"requests": {**sizes, **devices}, "limits": {**sizes, **devices}},
                 "securityContext": {
                     "allowPrivilegeEscalation": False,
-                    "capabilities": {"drop": ["ALL"], **({} if order.trusted else {"add": list(_KEEPER)})},
+                    "capabilities": {"drop": ["ALL"], **({} if order.trusted else {"add": list(KEEPER)})},
                 },
                 "volumeMounts": [
                     {"name": "work", "mountPath": "/work"},

@@ -16,7 +16,8 @@ import asyncio
 import importlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -77,46 +78,39 @@ class KubernetesBackend(Backend):
 
     async def create(self, order: MachineOrder) -> None:
         """The network policy if it is not there yet, then the Job, then the token that its pod waits for."""
-        namespace = order.offer.zone
         job = job_of(order, {**self.settings.options, **order.options}, self.settings.clock())
-        try:
-            await self._new("NetworkingV1Api", "network_policy", namespace, policy_of(order.deployment))
-            made = await self._new("BatchV1Api", "job", namespace, job) or await self._job(order.name, namespace)
+        async with self._cluster(order.offer.zone) as cluster:
+            await cluster.add("NetworkingV1Api", "network_policy", policy_of(order.deployment))
+            made = await cluster.add("BatchV1Api", "job", job) or await cluster.job(order.name)
             if made is None or "deletionTimestamp" in made["metadata"]:
                 raise ClusterAwayError(f"an earlier Job {order.name} is still being deleted")
-            await self._new("CoreV1Api", "secret", namespace, secret_of(order, made["metadata"]["uid"]))
-        except _Refused as refused:
-            raise refused.told(namespace) from None
+            await cluster.add("CoreV1Api", "secret", secret_of(order, made["metadata"]["uid"]))
 
     async def observe(self, name: str, zone: str) -> Sighting:
         """What the Job, its pod and, while there is none, the Job's events say."""
-        try:
-            job = await self._job(name, zone)
-            pods = await self._listed("CoreV1Api", "pod", zone, label_selector=f"benchbot-machine={name}")
+        async with self._cluster(zone) as cluster:
+            job, pods = await cluster.job(name), await cluster.pods(f"benchbot-machine={name}")
             if job is None and not pods:
                 return Sighting(name=name, state="absent", zone=zone)
-            said = [] if job is None or pods else await self._events(zone, job)
-        except _Refused as refused:
-            raise refused.told(zone) from None
+            said = [] if job is None or pods else await cluster.events(job)
         return sighting_of(job, pods, said, self.settings.clock())
 
     async def delete(self, name: str, zone: str) -> None:
         """The Job with all that it owns; pods that it has left behind, too."""
-        try:
-            await self._call("BatchV1Api", "delete_namespaced_job", name, zone, propagation_policy="Foreground")
-        except _Refused as refused:
-            if refused.status != 404:
-                raise refused.told(zone) from None
-            await self._delete_pods(name, zone)
+        async with self._cluster(zone) as cluster:
+            try:
+                await cluster.call("BatchV1Api", "delete_namespaced_job", name, zone, propagation_policy="Foreground")
+            except _Refused as refused:
+                if refused.status != 404:
+                    raise
+                mine = f"benchbot-machine={name}"
+                await cluster.call("CoreV1Api", "delete_collection_namespaced_pod", zone, label_selector=mine)
 
     async def list_owned(self) -> tuple[Sighting, ...]:
         """By label, Jobs, and pods whose Job is gone."""
-        zone, mine = self._namespace(), f"benchbot={self.settings.deployment}"
-        try:
-            jobs = await self._listed("BatchV1Api", "job", zone, label_selector=mine)
-            pods = await self._listed("CoreV1Api", "pod", zone, label_selector=mine)
-        except _Refused as refused:
-            raise refused.told(zone) from None
+        mine = f"benchbot={self.settings.deployment}"
+        async with self._cluster(self._namespace()) as cluster:
+            jobs, pods = await cluster.jobs(mine), await cluster.pods(mine)
         found: dict[str, tuple[Json | None, list[Json]]] = {machine_of(job): (job, []) for job in jobs}
         for pod in pods:
             found.setdefault(machine_of(pod), (None, []))[1].append(pod)
@@ -125,71 +119,37 @@ class KubernetesBackend(Backend):
     async def diagnose(self, name: str, zone: str) -> str:
         """The last events, the states of the container, and the end of the pod's log."""
         words: list[str] = []
-        try:
-            job = await self._job(name, zone)
-            pods = await self._listed("CoreV1Api", "pod", zone, label_selector=f"benchbot-machine={name}")
+        async with self._cluster(zone) as cluster:
+            job, pods = await cluster.job(name), await cluster.pods(f"benchbot-machine={name}")
             for thing in (*([job] if job else []), *pods):
-                events = await self._events(zone, thing)
+                events = await cluster.events(thing)
                 words += [f"{event.get('reason', '')}: {event.get('message', '')}" for event in events[-10:]]
             for pod in pods:
                 words += [
                     f"{key}: {told}" for each in containers_of(pod) for key, told in each.get("state", {}).items()
                 ]
-                log = await self._call(
-                    "CoreV1Api", "read_namespaced_pod_log", pod["metadata"]["name"], zone, tail_lines=100
-                )
-                words.append(str(log)[-_LAST_WORDS:])
-        except _Refused as refused:
-            words.append(refused.sentence)
+                try:
+                    pod_name = pod["metadata"]["name"]
+                    log = await cluster.call("CoreV1Api", "read_namespaced_pod_log", pod_name, zone, tail_lines=100)
+                    words.append(str(log)[-_LAST_WORDS:])
+                except _Refused as refused:
+                    words.append(refused.sentence)
         return "\n".join(words)
 
-    async def _delete_pods(self, name: str, zone: str) -> None:
-        try:
-            await self._call(
-                "CoreV1Api", "delete_collection_namespaced_pod", zone, label_selector=f"benchbot-machine={name}"
-            )
-        except _Refused as refused:
-            raise refused.told(zone) from None
-
-    async def _job(self, name: str, zone: str) -> Json | None:
-        try:
-            found: Json = await self._call("BatchV1Api", "read_namespaced_job", name, zone)
-        except _Refused as refused:
-            if refused.status != 404:
-                raise
-            return None
-        return found
-
-    async def _events(self, zone: str, thing: Json) -> list[Json]:
-        """Oldest first."""
-        selector = f"involvedObject.uid={thing['metadata']['uid']}"
-        events = await self._listed("CoreV1Api", "event", zone, field_selector=selector)
-        return sorted(events, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
-
-    async def _new(self, api: str, noun: str, zone: str, body: Json) -> Json | None:
-        """Create an object; None when there is one of its name already."""
-        try:
-            made: Json = await self._call(api, f"create_namespaced_{noun}", zone, body)
-        except _Refused as refused:
-            if refused.status != 409:
-                raise
-            return None
-        return made
-
-    async def _listed(self, api: str, noun: str, zone: str, **selector: str) -> list[Json]:
-        found = await self._call(api, f"list_namespaced_{noun}", zone, **selector)
-        return list(found["items"])
-
-    async def _call(self, api: str, method: str, *words: Any, **options: Any) -> Any:
-        """One call; its answer as the API wrote it. The library tries nothing again: the bot does."""
+    @asynccontextmanager
+    async def _cluster(self, namespace: str) -> AsyncIterator["_Cluster"]:
+        """A connection for a few calls; what the cluster refuses is told in our words."""
         client = await _library("client")
         configuration = await self._credentials(client)
         try:
             async with client.ApiClient(configuration) as connection:
-                ask = getattr(getattr(client, api)(connection), method)
-                return connection.sanitize_for_serialization(await ask(*words, **options, _request_timeout=_PATIENCE_S))
-        except client.ApiException as error:
-            raise _Refused(int(error.status or 0), _message(error)) from None
+                yield _Cluster(client, connection, namespace)
+        except _Refused as refused:
+            raise refused.told(namespace) from None
+        except ClusterAwayError:
+            raise
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise BackendError("config", f"The cluster's certificate is not trusted: {error}") from error
         except (aiohttp.ClientError, OSError) as error:
             raise ClusterAwayError(f"the Kubernetes API cannot be reached: {error}") from error
 
@@ -216,6 +176,58 @@ class KubernetesBackend(Backend):
         if not namespace:
             raise BackendError("config", "Set `namespace` in [backends.kubernetes].")
         return namespace
+
+
+class _Cluster:
+    """Calls within one namespace. The library tries nothing again: the bot does."""
+
+    def __init__(self, client: Any, connection: Any, namespace: str) -> None:
+        self._client, self._connection, self._namespace = client, connection, namespace
+
+    async def add(self, api: str, noun: str, body: Json) -> Json | None:
+        """Create an object; None when there is one of its name already."""
+        try:
+            made: Json = await self.call(api, f"create_namespaced_{noun}", self._namespace, body)
+        except _Refused as refused:
+            if refused.status != 409:
+                raise
+            return None
+        return made
+
+    async def job(self, name: str) -> Json | None:
+        """The Job; None when it is not there."""
+        try:
+            found: Json = await self.call("BatchV1Api", "read_namespaced_job", name, self._namespace)
+        except _Refused as refused:
+            if refused.status != 404:
+                raise
+            return None
+        return found
+
+    async def jobs(self, labels: str) -> list[Json]:
+        """Jobs by their labels."""
+        found = await self.call("BatchV1Api", "list_namespaced_job", self._namespace, label_selector=labels)
+        return list(found["items"])
+
+    async def pods(self, labels: str) -> list[Json]:
+        """Pods by their labels."""
+        found = await self.call("CoreV1Api", "list_namespaced_pod", self._namespace, label_selector=labels)
+        return list(found["items"])
+
+    async def events(self, thing: Json) -> list[Json]:
+        """What was told of a Job or a pod, oldest first."""
+        about = f"involvedObject.uid={thing['metadata']['uid']}"
+        found = await self.call("CoreV1Api", "list_namespaced_event", self._namespace, field_selector=about)
+        return sorted(found["items"], key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+
+    async def call(self, api: str, method: str, *words: Any, **options: Any) -> Any:
+        """One call; its answer as the API wrote it."""
+        ask = getattr(getattr(self._client, api)(self._connection), method)
+        try:
+            answer = await ask(*words, **options, _request_timeout=_PATIENCE_S)
+        except self._client.ApiException as error:
+            raise _Refused(int(error.status or 0), _message(error)) from None
+        return self._connection.sanitize_for_serialization(answer)
 
 
 async def _library(part: str) -> Any:

@@ -432,6 +432,16 @@ async def test_a_namespace_without_rights(cloud: KubernetesApi, tmp_path: Path) 
         await cloud.backend(tmp_path, namespace="other").list_owned()
 
 
+async def test_a_certificate_that_is_not_trusted(cloud: KubernetesApi, tmp_path: Path) -> None:
+    """No second try makes it better."""
+    backend = cloud.backend(tmp_path)
+    kubeconfig = json.loads((tmp_path / "kubeconfig").read_text())
+    del kubeconfig["clusters"][0]["cluster"]["certificate-authority"]
+    (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
+    with pytest.raises(BackendError, match="certificate is not trusted"):
+        await backend.list_owned()
+
+
 async def test_the_cluster_is_away(cloud: KubernetesApi, tmp_path: Path) -> None:
     """The worker comes again."""
     backend = cloud.backend(tmp_path)

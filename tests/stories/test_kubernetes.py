@@ -73,20 +73,6 @@ async def test_no_node_within_the_patience(world: World) -> None:
 
 
 @told
-async def test_a_quota_is_used_up(world: World) -> None:
-    """The Job was accepted, its pod was not: the reader is told which quota it is."""
-    async with cluster(world) as kube:
-        kube.faults.no_pod = 'pods "x" is forbidden: exceeded quota: gpus, used: 4, limited: 4'
-        world.hold_agents = True
-        await world.says("maya", COMMAND)
-        assert "exceeded quota: gpus" in world.read()[0]
-        kube.faults.no_pod = ""
-        world.hold_agents = False
-        await world.settle()
-    world.read()
-
-
-@told
 async def test_a_queue_lets_it_in(world: World) -> None:
     """Kueue keeps the Job for two minutes."""
     async with cluster(world, queue="team") as kube:

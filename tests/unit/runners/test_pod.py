@@ -4,14 +4,20 @@ import http.server
 import importlib
 import json
 import os
+import shutil
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from runners.pods import KEEPER
+from tests.harness.agent_server import TOKEN
+from tests.unit.runners.conftest import Scene
 
 
 class _Bot(http.server.BaseHTTPRequestHandler):
@@ -100,3 +106,40 @@ def test_a_bot_that_is_out_of_reach(pod: Any, monkeypatch: pytest.MonkeyPatch) -
         pod.main()
     assert ended.value.code == 78
     assert elsewhere in Path("termination-log").read_text()
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A folder that other users can get to."""
+    folder = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    folder.chmod(0o711)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+async def test_an_agent_with_the_capabilities_of_a_pod(agent_bundle: Path, reachable: Path) -> None:
+    """They suffice to run, end and clean up after code as another user, who gets at nothing of the agent's."""
+    folder, scene = reachable, Scene(reachable, agent_bundle)
+    await scene.server.start()
+    try:
+        os.close(os.open(folder / "token", os.O_CREAT, 0o400))
+        hostile = f"cat {folder}/token /proc/$PPID/environ /proc/$PPID/mem; ls {folder}/lease/state; rm {folder}/token"
+        hostile += "; kill -9 $PPID; setsid sleep 100 & grep CapEff /proc/self/status; true"
+        scene.plan(scene.run("r1", hostile), scene.run("r2", "echo well", side="base"), setup="pip --version")
+        bounds = ",".join(("-all", *(f"+{name.lower()}" for name in KEEPER)))
+        through = ("setpriv", "--no-new-privs", "--inh-caps=-all", f"--bounding-set={bounds}")
+        # no other test has processes of this user
+        agent = await scene.agent("--uid", str(70_000 + os.getpid() % 10_000), through=through)
+        assert agent.stdout
+        assert await agent.stdout.read() == b""
+        assert await agent.wait() == 0
+        log = scene.server.files["r1", "log.txt"].decode()
+        assert TOKEN not in log
+        assert log.count("denied") + log.count("not permitted") == 6, log
+        assert "CapEff:\t0000000000000000" in log
+        assert "1 processes that the command left behind were ended" in log
+        assert scene.server.files["r2", "log.txt"] == b"well\n"
+        assert "lease" not in os.listdir(folder)
+    finally:
+        await scene.server.stop()
