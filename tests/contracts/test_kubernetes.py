@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from runners.backends.base import BackendError
 from runners.backends.kubernetes import ClusterAwayError, KubernetesBackend
 from runners.spec import MachineOrder, Offer
-from tests.harness.kubernetes import IMAGE, NAMESPACE, KubernetesApi
+from tests.harness.kubernetes import IMAGE, NAMESPACE, KubernetesApi, violations_of
 
 NAME = "bb-main-kfzrtnnpvreex5dktrwozzl6qv-0"
+PAGE = (Path(__file__).parents[2] / "docs/backends/kubernetes.md").read_text()
 L4 = {"image": IMAGE, "gpu": "nvidia-l4"}
 
 
@@ -394,6 +396,25 @@ async def test_a_pod_that_its_job_has_left_behind(cloud: KubernetesApi, tmp_path
     assert (await backend.observe(NAME, NAMESPACE)).state == "stopped"
     await backend.delete(NAME, NAMESPACE)
     assert (await backend.observe(NAME, NAMESPACE)).state == "absent"
+
+
+async def test_the_rights_that_the_docs_give(cloud: KubernetesApi, tmp_path: Path) -> None:
+    """Every right that is used stands there, and no other one."""
+    objects = list(YAML(typ="safe").load_all(PAGE.split("<<'END'\n")[1].split("END\n")[0]))
+    assert [said for thing in objects for said in violations_of(thing)] == []
+    (role,) = [thing for thing in objects if thing["kind"] == "Role"]
+    given = {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    backend, _ = await made(cloud, tmp_path)
+    for verb in (backend.observe, backend.diagnose, backend.delete, backend.observe, backend.observe, backend.delete):
+        await verb(NAME, NAMESPACE)
+    await backend.list_owned()
+    assert cloud.needed == given
 
 
 async def test_nobody_deletes_it_and_it_goes(cloud: KubernetesApi, tmp_path: Path) -> None:

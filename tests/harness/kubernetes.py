@@ -34,6 +34,14 @@ _KINDS = {
     "events": "Event",
     "networkpolicies": "NetworkPolicy",
 }
+_VERBS = {
+    "_post": "create",
+    "_get": "get",
+    "_list": "list",
+    "_delete": "delete",
+    "_delete_all": "deletecollection",
+    "_log": "get",
+}
 _BASELINE = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP", "SYS_CHROOT", "MKNOD"}
 
 _schema = judge.schema_contents
@@ -74,6 +82,8 @@ class KubernetesApi:
         self.objects: dict[str, dict[str, Json]] = {plural: {} for plural in _KINDS}
         self.violations: list[str] = []
         self.made: list[str] = []
+        # rights that were needed: group, resource, verb
+        self.needed: set[tuple[str, str, str]] = set()
         self.logs: dict[str, str] = {}
         self.token = secrets.token_hex(8)
         self._numbers = iter(range(1, 1_000_000))
@@ -107,13 +117,13 @@ class KubernetesApi:
     async def _judged(self, request: web.Request, handler: Any) -> web.StreamResponse:
         raw = await request.read()
         if raw and request.method == "POST":
-            said = _violations(json.loads(raw))
+            said = violations_of(json.loads(raw))
             if said:
                 self.violations += said
                 return _status(422, "Invalid", said[0])
         response: web.StreamResponse = await handler(request)
         if isinstance(response, web.Response) and response.content_type == "application/json":
-            self.violations += _violations(json.loads(response.text or "{}"))
+            self.violations += violations_of(json.loads(response.text or "{}"))
         return response
 
     @web.middleware
@@ -129,6 +139,9 @@ class KubernetesApi:
                 f'{plural} is forbidden: User "bot" cannot use it in the namespace "{request.match_info["namespace"]}"'
             )
             return _status(403, "Forbidden", said)
+        right = _VERBS[request.match_info.handler.__name__]
+        group = _GROUPS.get(plural, "").partition("/")[0]
+        self.needed.add((group, "pods/log" if request.path.endswith("/log") else plural, right))
         self._move()
         answer: web.StreamResponse = await handler(request)
         return answer
@@ -424,7 +437,7 @@ def _insecure(spec: Json, level: str) -> str:
     return ""
 
 
-def _violations(thing: Json) -> list[str]:
+def violations_of(thing: Json) -> list[str]:
     """What Kubernetes' schemas say against an object; the items of a list are judged with it."""
     try:
         judge.validate(thing, VERSION, strict=True)
