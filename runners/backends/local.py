@@ -5,7 +5,8 @@ so that either finds the other. When the bot is root, a lease's code runs as a u
 the bot's folder nor another lease's.
 
 Options: `base_environment` (a virtual environment below every side's own), `trust_all` ("true": run anybody's code
-although it is not isolated), `env.NAME` (a variable for the code, such as env.OMP_NUM_THREADS).
+although it is not isolated), `env.NAME` (a variable for the code, such as env.OMP_NUM_THREADS), `simulate` ("tpu": JAX
+and PyTorch/XLA see this host's CPU as `devices` devices, 8 where it is not set).
 """
 
 import asyncio
@@ -67,6 +68,7 @@ class LocalBackend(Backend):
 
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
         """This host."""
+        _simulation(options)
         return (Offer(backend=self.name, price_usd_per_hour=0.0),)
 
     async def create(self, order: MachineOrder) -> None:
@@ -128,7 +130,9 @@ class LocalBackend(Backend):
         options = {**self.settings.options, **order.options}
         code = {key.removeprefix("env."): value for key, value in options.items() if key.startswith("env.")}
         _write_private(folder / "token", order.token)
-        _write_private(folder / "environment.json", json.dumps(code))
+        _write_private(
+            folder / "environment.json", json.dumps(code | _simulation(order.options, code.get("XLA_FLAGS", "")))
+        )
         words = [str(self._agent()), "--server", order.server_url, "--lease", order.lease_id]
         words += ["--token-file", str(folder / "token"), "--environment-file", str(folder / "environment.json")]
         words += ["--folder", str(folder / "lease"), "--cache", str(self.folder / "_cache")]
@@ -219,6 +223,17 @@ class LocalBackend(Backend):
         with (self.folder / "_lock").open("wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+def _simulation(options: Mapping[str, str], flags: str = "") -> dict[str, str]:
+    """Variables that make the CPU look like what one hardware simulates, if it does. Raises BackendError."""
+    if "simulate" not in options:
+        return {}
+    devices = options.get("devices", "8")
+    if options["simulate"] != "tpu" or not devices.isdigit() or int(devices) < 1:
+        raise BackendError("config", "`simulate` can be tpu alone, and `devices` is a whole number from 1.")
+    flags = f"{flags} --xla_force_host_platform_device_count={devices}".strip()
+    return {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, "PJRT_DEVICE": "CPU", "CPU_NUM_DEVICES": devices}
 
 
 def _marked(deployment: str | None) -> dict[str, _Label]:

@@ -1,5 +1,6 @@
 """TPU machines: nodes and queued resources, from the order to the results comment."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -101,6 +102,24 @@ async def test_cancelled_while_a_tpu_is_being_made(world: World) -> None:
         await world.settle(until=600.0)
         assert world.checks()["benchbot / resnet50"] == ("completed", "cancelled")
     world.read()
+
+
+@told
+async def test_no_tpu_at_all(world: World) -> None:
+    """`tpu-sim` runs on the bot's own host, and nobody can take its numbers for those of a TPU."""
+    pretender = Hardware(name="tpu-sim", options={"simulate": "tpu", "devices": "8"})
+    async with cloud_with(world, pretender):
+        await world.says("maya", "/benchmark resnet50 pairs=1 on=tpu-sim")
+        await world.says("maya", "/benchmark list")
+    results, listed = world.read()
+    assert "On `tpu-sim` (simulated TPU: a CPU in its place, not comparable with a real one)" in results
+    assert "`tpu-sim, simulated TPU" in results
+    assert "simulated TPU" in listed
+    (request,) = await world.requests()
+    base = world.services.settings.base_url
+    for path in (f"requests/{request.id}", re.findall(r"/(runs/[a-z2-7]{26})", results)[0]):
+        async with world.session.get(f"{base}/{path}") as answer:
+            assert "simulated TPU" in await answer.text()
 
 
 @told
