@@ -69,7 +69,8 @@ class Offer:
     """One concrete thing that a backend could give now. `price_usd_per_hour` 0 means: not billed.
 
     `provisioning` is standard, spot, flex-start or reserved. `scopes` name what it shares with other offers, such as
-    its zone: a refusal names the scope that is to be left alone for a while.
+    its zone: a refusal names the scope that is to be left alone for a while. The order of a `queued` offer may stand
+    in a queue of the cloud for long before there is a machine.
     """
 
     backend: str
@@ -78,6 +79,7 @@ class Offer:
     price_usd_per_hour: float = 0.0
     provisioning: str = "standard"
     scopes: tuple[str, ...] = ()
+    queued: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

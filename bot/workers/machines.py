@@ -60,7 +60,8 @@ class Machines(Worker[Machine]):
         async with self.services.database.read() as tx:
             chosen = choose(offers, await cooling(tx), now)
         if isinstance(chosen, Offer):
-            deadline_at = now + row.limit_s
+            # what stands in a queue meanwhile is not taken from the time of the runs
+            deadline_at = now + row.limit_s + (hardware.wait_s if chosen.queued else 0.0)
             values = {
                 "offer": dump(chosen),
                 "zone": chosen.zone,

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runners.backends.base import Backend, BackendError, BackendSettings
+from runners.google import CloudAwayError
 from runners.protocol import PREFIX
 from runners.spec import MachineOrder, Offer, Sighting
 from templates import load
@@ -72,10 +73,6 @@ GPUS = {
 }
 # families that take no persistent disk
 _HYPERDISK = ("a4-", "a4x-", "g4-", "a3-ultragpu-")
-
-
-class CloudAwayError(OSError):
-    """The cloud cannot be reached or asks to come again later; the bot does."""
 
 
 class GceBackend(Backend):
@@ -302,6 +299,8 @@ def _instance(order: MachineOrder, options: Mapping[str, str], image: str, now: 
         deadline_at=int(order.deadline_at),
         grace_s=_DEADLINE_GRACE_S,
         gpus=gpus,
+        tpus=0,
+        environment="",
         uid=_CODE_UID,
         trusted=order.trusted,
     )
