@@ -6,7 +6,8 @@ All messages are JSON objects over HTTP under `PREFIX`; files travel as raw byte
     POST heartbeat                   {phase, run, at}                  -> {stop: "" | reason, deadline_at}
     POST event                       {kind, run, ...}                  -> {}
     PUT  runs/RUN/files/PATH?offset= raw bytes appended at that offset -> {offset}; 409 {offset} when it is another
-    POST runs/RUN/manifest           {files: [{path, size, sha256}]}   -> {wanted: [{path, offset}]}
+    GET  runs/RUN/files/PATH         a file that an earlier machine of the lease has shipped (`kept` in the work)
+    POST runs/RUN/manifest           {files: [{path, size, sha256, sent_as?}], complete} -> {wanted: [{path, offset}]}
     POST finish                      {outcome, sentence}               -> {}; outcome is one of OUTCOMES
     GET  source/REPOSITORY_ID.git/…  git's smart HTTP, read only; the bot adds its own credentials
 
@@ -46,7 +47,8 @@ REASONS = (
 )
 
 # how a lease ended: every run has had its EVENT_RUN_ENDED; it was told to stop; the agent itself failed
-OUTCOMES = ("done", "cancelled", "failed")
+INTERRUPTED = "interrupted"  # the machine is being taken away: what has been shipped is gone on from elsewhere
+OUTCOMES = ("done", "cancelled", "failed", INTERRUPTED)
 
 
 class PlaceholderError(ValueError):

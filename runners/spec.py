@@ -34,11 +34,21 @@ class InputWork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptFile:
+    """A file that a run had shipped from an earlier machine: path below the run, bytes, 64 hex digits."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunWork:
     """One training command.
 
     `command` is the repository's template; the agent fills `{inputs.NAME}` in, all else is in `words` and `raw`
-    (see `protocol.fill`). `env` are the documented BENCHBOT_ variables that the bot knows.
+    (see `protocol.fill`). `env` are the documented BENCHBOT_ variables that the bot knows. `kept` is what it goes on
+    from when an earlier machine was taken away.
     """
 
     id: str
@@ -49,11 +59,15 @@ class RunWork:
     raw: Mapping[str, str]
     env: Mapping[str, str]
     timeout_s: int
+    kept: tuple[KeptFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """All that one lease does, in order. `python` is a version such as "3.11", None for the machine's own."""
+    """All that one lease does, in order. `python` is a version such as "3.11", None for the machine's own.
+
+    `interruptible`: the machine may be taken away, so checkpoints are shipped while the training goes on.
+    """
 
     sides: Mapping[str, SideWork]
     runs: tuple[RunWork, ...]
@@ -62,6 +76,7 @@ class Work:
     python: str | None = None
     inputs: tuple[InputWork, ...] = ()
     setup_timeout_s: int = 1800
+    interruptible: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

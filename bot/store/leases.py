@@ -71,6 +71,15 @@ def dismiss_machine(lease_id: str) -> Executable:
     return update(Machine).where(Machine.lease_id == lease_id, Machine.state != "gone").values(want="gone", poked=True)
 
 
+def continue_runs(lease_id: str) -> Executable:
+    """The run that was interrupted waits for another machine, with its files."""
+    return (
+        update(Run)
+        .where(Run.lease_id == lease_id, Run.state == "running")
+        .values(state="queued", started_at=None, log_tail="")
+    )
+
+
 def reset_runs(lease_id: str, run_ids: Sequence[str]) -> tuple[Executable, ...]:
     """Runs as they were before a machine was lost, for another try from the start."""
     return (
