@@ -3,14 +3,17 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import ClientSession, ClientTimeout, web
 
+from bot.artifacts.base import Bucket
+from bot.artifacts.gcs import GcsBucket
 from bot.artifacts.local import LocalStore
+from bot.artifacts.signing import Account
 from bot.github.auth import AppKey
 from bot.github.client import GitHub
 from bot.services import Services
@@ -18,13 +21,14 @@ from bot.settings import Settings
 from bot.store.database import Database
 from bot.store.migrate import migrate
 from bot.web import application
-from bot.workers import reaper
+from bot.workers import keeping, reaper
 from bot.workers.base import Worker
 from bot.workers.catchup import redeliver_missed
 from bot.workers.inbox import Inbox
 from bot.workers.leases import Leases
 from bot.workers.loop import Loop
 from bot.workers.machines import Machines
+from bot.workers.objects import Objects
 from bot.workers.outbox import Outbox
 from bot.workers.requests import Requests
 from runners.backends import find_backends
@@ -58,6 +62,8 @@ class Bot:
         tasks = [
             asyncio.create_task(self.loop.run(workers(self.services))),
             asyncio.create_task(self._sweep()),
+            asyncio.create_task(self._again(keeping.tidy, keeping.EVERY_S)),
+            asyncio.create_task(self._again(keeping.retain, keeping.RETAIN_EVERY_S)),
         ]
         if self.services.github is not None:
             tasks.append(asyncio.create_task(self._catch_up()))
@@ -77,6 +83,14 @@ class Bot:
                 log.exception("the reaper failed and tries again")
             await asyncio.sleep(reaper.EVERY_S)
 
+    async def _again(self, what: Callable[[Services], Awaitable[object]], every_s: float) -> None:
+        while True:
+            try:
+                await what(self.services)
+            except Exception:
+                log.exception("%s failed and tries again", what.__name__)
+            await asyncio.sleep(every_s)
+
     async def _catch_up(self) -> None:
         try:
             asked = await redeliver_missed(self.services)
@@ -89,7 +103,7 @@ class Bot:
 def workers(services: Services) -> tuple[Worker[Any], ...]:
     """One of each; those that need GitHub only where there is one."""
     with_github = (Inbox(services), Outbox(services)) if services.github is not None else ()
-    return (Requests(services), Leases(services), Machines(services), *with_github)
+    return (Requests(services), Leases(services), Machines(services), Objects(services), *with_github)
 
 
 def build_backends(settings: Settings) -> Mapping[str, Backend]:
@@ -109,6 +123,14 @@ def build_backends(settings: Settings) -> Mapping[str, Backend]:
     }
 
 
+def build_bucket(settings: Settings, session: ClientSession) -> Bucket | None:
+    """The operator's bucket. Raises BucketRefused when its account cannot be used at all."""
+    if not settings.bucket:
+        return None
+    account = Account(settings.bucket_credentials_file)
+    return GcsBucket(settings.bucket, account, session, time.time, settings.bucket_endpoint)
+
+
 @asynccontextmanager
 async def open_bot(settings: Settings) -> AsyncIterator[Bot]:
     """Folders, database (migrated), GitHub and backends, closed again at the end."""
@@ -118,8 +140,8 @@ async def open_bot(settings: Settings) -> AsyncIterator[Bot]:
         stack.push_async_callback(database.close)
         await migrate(database)
         github = None
+        session = await stack.enter_async_context(ClientSession(timeout=ClientTimeout(total=60)))
         if settings.app_id:
-            session = await stack.enter_async_context(ClientSession(timeout=ClientTimeout(total=60)))
             github = GitHub(session, AppKey(settings.app_id, settings.private_key, settings.github_api_url))
         loop = Loop()
         services = Services(
@@ -128,6 +150,7 @@ async def open_bot(settings: Settings) -> AsyncIterator[Bot]:
             github=github,
             backends=build_backends(settings),
             artifacts=LocalStore(settings.data_folder / "artifacts"),
+            bucket=build_bucket(settings, session),
             clock=time.time,
             wake=loop.wake,
         )

@@ -1,18 +1,23 @@
 """The edges of the process, handed to workers and to the web: everything that is not a pure function of rows."""
 
+import contextlib
+import os
 import secrets
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from sqlalchemy import insert
 
-from bot.artifacts.base import ArtifactStore
+from bot.artifacts.base import ArtifactStore, Bucket, Copy
 from bot.github.client import GitHub
 from bot.settings import Settings
 from bot.store.database import Database
+from bot.store.leases import objects_of
 from bot.store.tables import Incident
 from runners.backends.base import Backend
+from runners.protocol import is_log
 
 
 def random_id() -> str:
@@ -30,6 +35,7 @@ class Services:
     github: GitHub | None
     backends: Mapping[str, Backend]
     artifacts: ArtifactStore
+    bucket: Bucket | None = None
     clock: Callable[[], float]
     new_id: Callable[[], str] = field(default=random_id)
     wake: Callable[[], None] = field(default=lambda: None)
@@ -40,6 +46,23 @@ class Services:
         if self.github is None:
             raise RuntimeError("this bot runs without GitHub")
         return self.github
+
+    async def logs_of(self, run_id: str) -> Path:
+        """The folder with a run's logs, for readers and TensorBoard; what is only in the bucket is copied first.
+
+        Raises BucketAway.
+        """
+        folder = await self.artifacts.folder(run_id)
+        if self.bucket is None:
+            return folder
+        async with self.database.read() as tx:
+            kept = await objects_of(tx, run_id)
+        copies = [Copy(one.path, one.address, one.size, one.sha256) for one in kept.values() if is_log(one.path)]
+        if copies:
+            await self.bucket.bring(folder, copies)
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(folder, (self.clock(), self.clock()))  # the least recently used runs make room for others
+        return folder
 
     async def incident(self, where: str, error: BaseException) -> str:
         """Keep a bug for the operator; returns the reference that public texts may show."""

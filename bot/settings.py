@@ -43,6 +43,10 @@ class Settings:
     github_api_url: str = "https://api.github.com"
     github_web_url: str = "https://github.com"
     budget_usd: float | None = None
+    bucket: str = ""
+    bucket_credentials_file: str = ""
+    bucket_endpoint: str = ""
+    cache_bytes: int = 20 * 1024**3
     hardware: Mapping[str, Hardware] = field(default_factory=lambda: {LOCAL.name: LOCAL})
     backends: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -104,6 +108,10 @@ KEYS = {
         _key("github.web_url", "address", "`https://github.com`", "GitHub's pages and git"),
         _key("limits.at_once", "whole", "`1`", "leases at once per hardware that does not say it itself"),
         _key("limits.budget_usd", "number", "none", "what one request may cost at most, by its estimate"),
+        _key("artifacts.bucket", "text", "none", "`gs://NAME/PREFIX`: files of runs are kept there, see artifacts.md"),
+        _key("artifacts.credentials_file", "file", "the host's own account", "a key of the bucket's service account"),
+        _key("artifacts.endpoint", "address", "`https://storage.googleapis.com`", "where Cloud Storage is, for tests"),
+        _key("artifacts.cache_gb", "number", "`20`", "with a bucket: what logs on the server's disk may take"),
         _key("local.trust_all", "truth", "`false`", "run strangers' code on this host even without a user of its own"),
         _key("local.base_environment", "folder", "none", "a virtual environment that local runs are layered on"),
     )
@@ -215,6 +223,11 @@ class _Reader:
         self._check(
             "database_url", r"(sqlite\+aiosqlite|postgresql\+asyncpg)://.+", f"It is {KEYS['database_url'].meaning}."
         )
+        self._check(
+            "artifacts.bucket",
+            r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/[A-Za-z0-9._-]+)*/?",
+            "It is `gs://NAME` or `gs://NAME/PREFIX`.",
+        )
         if not 0 <= port <= 65_535:
             self._fault("port", "It is a number up to 65535.")
         local = {"trust_all": "true"} if get("local.trust_all") else {}
@@ -238,6 +251,10 @@ class _Reader:
             github_api_url=get("github.api_url", "https://api.github.com"),
             github_web_url=get("github.web_url", "https://github.com"),
             budget_usd=get("limits.budget_usd"),
+            bucket=get("artifacts.bucket", "").rstrip("/"),
+            bucket_credentials_file=str(get("artifacts.credentials_file") or ""),
+            bucket_endpoint=get("artifacts.endpoint", ""),
+            cache_bytes=int(get("artifacts.cache_gb", 20) * 1024**3),
             hardware=hardware,
             backends={**self.backends, "local": {**self.backends.get("local", {}), **local}},
         )

@@ -6,15 +6,20 @@ All messages are JSON objects over HTTP under `PREFIX`; files travel as raw byte
     POST heartbeat                   {phase, run, at}                  -> {stop: "" | reason, deadline_at}
     POST event                       {kind, run, ...}                  -> {}
     PUT  runs/RUN/files/PATH?offset= raw bytes appended at that offset -> {offset}; 409 {offset} when it is another
-    GET  runs/RUN/files/PATH         a file that an earlier machine of the lease has shipped (`kept` in the work)
-    POST runs/RUN/manifest           {files: [{path, size, sha256, sent_as?}], complete} -> {wanted: [{path, offset}]}
+    GET  runs/RUN/files/PATH         a file that an earlier machine of the lease has shipped (`kept` in the work), or
+                                     307 to where it is
+    POST runs/RUN/manifest           {files: [{path, size, sha256, md5, sent_as?}], complete}
+                                     -> {wanted: [{path, offset} or {path, url}], refused: [{path, sentence}]}
     POST finish                      {outcome, sentence}               -> {}; outcome is one of OUTCOMES
     GET  source/REPOSITORY_ID.git/…  git's smart HTTP, read only; the bot adds its own credentials
 
 Every call but claim carries `Authorization: Bearer <credential>`. A claim pins the nonce: the same nonce may claim
 again (its answer was lost), another one is refused and ends the lease.
 
-A PUT at offset 0 begins the file anew (it was rewritten on the machine, or a manifest found it different). The agent
+A PUT at offset 0 begins the file anew (it was rewritten on the machine, or a manifest found it different). While a run
+goes on, logs are sent as they grow; one that is refused waits for the manifest, which asks for whatever is missing. A
+`url` that is wanted takes the bytes of exactly that file, without our credential, as a resumable upload of Google Cloud
+Storage does: PUT with Content-Range, 308 with Range. A manifest asks for at most MOST_WANTED files at once. The agent
 takes 401, 403 and 410 as "this lease is over"; 408, 425, 429 and 5xx (other than 501) are tried again.
 """
 
@@ -27,6 +32,8 @@ LOG_FOLDER = "logs"
 CHECKPOINT_FOLDER = "checkpoints"
 # what one PUT may carry, in bytes; larger files are sent in several
 CHUNK_BYTES = 8 * 1024 * 1024
+# files that one answer to a manifest asks for
+MOST_WANTED = 100
 
 # kinds of `event` messages, in the order of a lease's life
 EVENT_PHASE = "phase"  # {phase: "checkout" | "setup" | "inputs" | "run" | "collect", side, run}
@@ -49,6 +56,11 @@ REASONS = (
 # how a lease ended: every run has had its EVENT_RUN_ENDED; it was told to stop; the agent itself failed
 INTERRUPTED = "interrupted"  # the machine is being taken away: what has been shipped is gone on from elsewhere
 OUTCOMES = ("done", "cancelled", "failed", INTERRUPTED)
+
+
+def is_log(path: str) -> bool:
+    """Whether a file of a run is its log or one of its event files, which are read while the run goes on."""
+    return path == LOG_FILE or path.startswith(f"{LOG_FOLDER}/")
 
 
 class PlaceholderError(ValueError):

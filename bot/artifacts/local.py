@@ -2,9 +2,11 @@
 
 import asyncio
 import hashlib
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
-from bot.artifacts.base import ArtifactStore, WrongOffset, checked
+from bot.artifacts.base import ArtifactStore, Usage, WrongOffset, checked
 
 
 class LocalStore(ArtifactStore):
@@ -48,6 +50,14 @@ class LocalStore(ArtifactStore):
         """See `ArtifactStore.remove`."""
         self._path(run_id, path).unlink(missing_ok=True)
 
+    async def usage(self) -> Sequence[Usage]:
+        """See `ArtifactStore.usage`; whoever uses a folder sets its time."""
+        return await asyncio.to_thread(_usage, self._root)
+
+    async def forget(self, run_id: str) -> None:
+        """See `ArtifactStore.forget`."""
+        await asyncio.to_thread(shutil.rmtree, self._root / checked(run_id), ignore_errors=True)
+
 
 def _append(file: Path, offset: int, data: bytes) -> int:
     end = file.stat().st_size if file.is_file() else 0
@@ -72,3 +82,12 @@ def _sha256(file: Path) -> str:
         return hashlib.sha256().hexdigest()
     with file.open("rb") as source:
         return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+def _usage(root: Path) -> Sequence[Usage]:
+    found = []
+    for folder in root.iterdir() if root.is_dir() else ():
+        if folder.is_dir():
+            size = sum(file.lstat().st_size for file in folder.rglob("*") if file.is_file())
+            found.append(Usage(folder.name, size, folder.stat().st_mtime))
+    return sorted(found, key=lambda usage: usage.used_at)

@@ -55,6 +55,14 @@ LIFECYCLES: Mapping[str, Mapping[str, State]] = {
         "closing": State(("gone",), "deleted again and again until the cloud says it is absent"),
         "gone": State(()),
     },
+    "object": {
+        "spooled": State(("kept", "gone"), "due at once: the bot sends what lies on its disk to the bucket"),
+        "uploading": State(
+            ("kept", "gone"), "kept when a manifest finds it whole; looked at until its lease has ended"
+        ),
+        "kept": State(("gone",), "poked when nobody wants it: a newer one of its name, another try, retention"),
+        "gone": State(()),
+    },
     "message": {
         "pending": State(("sent", "dropped"), "due at once; repeated with growing pauses while GitHub is away"),
         "sent": State(("pending", "sent", "dropped"), "set to pending when something else is to be shown"),

@@ -20,12 +20,16 @@ OPEN_CURVES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEntry:
-    """A file to download: `path` below the run's folder, `size` in bytes, `sha256` empty while it is not confirmed."""
+    """A file to download: `path` below the run's folder, `size` in bytes, `sha256` empty while it is not confirmed.
+
+    `removed_at` is when retention took it away.
+    """
 
     path: str
     url: str
     size: int
     sha256: str = ""
+    removed_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +144,14 @@ def render_index(page: IndexPage) -> str:
 
 def render_error(status: int, sentence: str) -> str:
     """A page for what could not be shown; `sentence` is for people."""
-    titles = {404: "Not found", 403: "Not allowed", 400: "Not understood", 500: "Something went wrong"}
+    titles = {
+        404: "Not found",
+        410: "Removed",
+        503: "Not now",
+        403: "Not allowed",
+        400: "Not understood",
+        500: "Something went wrong",
+    }
     return _render("error.html", status=status, title=titles.get(status, "Not possible"), sentence=sentence)
 
 
@@ -170,6 +181,7 @@ def _render(name: str, **context: object) -> str:
         "url": safe_url,
         "duration": duration,
         "moment": moment,
+        "removed": values.removed,
         "size": size,
         "money": values.money,
         "web": _web,

@@ -90,6 +90,11 @@ def moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
+def removed(seconds: float) -> str:
+    """What is said of a file that is kept no more: `removed on 2026-12-01 by retention`."""
+    return f"removed on {moment(seconds)[:10]} by retention"
+
+
 def counted(count: int, noun: str, plural: str = "") -> str:
     """`1 run`, `2 runs`."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -1,13 +1,13 @@
 """Leases, runs, machines and the slots of hardware."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Executable, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Executable, delete, func, insert, select, update
 
 from bot.store.database import Database, Transaction
 from bot.store.rows import poke
-from bot.store.tables import Artifact, Lease, Machine, Run, Slot
+from bot.store.tables import Artifact, Lease, Machine, Object, Run, Slot
 
 
 def fingerprint(secret: str) -> str:
@@ -28,6 +28,13 @@ async def runs_of(tx: Transaction, lease_ids: Sequence[str]) -> Sequence[Run]:
 async def artifacts_of(tx: Transaction, run_ids: Sequence[str]) -> Sequence[Artifact]:
     """Files of some runs by path."""
     return (await tx.scalars(select(Artifact).where(Artifact.run_id.in_(run_ids)).order_by(Artifact.path))).all()
+
+
+async def objects_of(tx: Transaction, run_id: str) -> Mapping[str, Object]:
+    """The objects of the bucket that hold files of a run, by path."""
+    held = select(Object).join(Artifact, Artifact.object_id == Object.id)
+    found = await tx.scalars(held.where(Artifact.run_id == run_id, Artifact.removed_at.is_(None)))
+    return {one.path: one for one in found}
 
 
 async def machine_of(tx: Transaction, lease_id: str) -> Machine | None:
@@ -80,10 +87,16 @@ def continue_runs(lease_id: str) -> Executable:
     )
 
 
+def unwanted(*where: ColumnElement[bool]) -> Executable:
+    """Nobody wants these objects of the bucket any more: they go, whatever state they are in."""
+    return update(Object).where(*where, Object.state != "gone").values(want="gone", poked=True)
+
+
 def reset_runs(lease_id: str, run_ids: Sequence[str]) -> tuple[Executable, ...]:
     """Runs as they were before a machine was lost, for another try from the start."""
     return (
         delete(Artifact).where(Artifact.run_id.in_(run_ids)),
+        unwanted(Object.run_id.in_(run_ids)),
         update(Run)
         .where(Run.lease_id == lease_id)
         .values(state="queued", started_at=None, seconds=None, exit_status=None, reason="", sentence="", log_tail=""),

@@ -233,6 +233,26 @@ class Artifact(Base):
     path: Mapped[str]
     size: Mapped[int]
     sha256: Mapped[str] = mapped_column(default="")
+    object_id: Mapped[str] = mapped_column(default="")  # the object that holds it; empty: the server's own disk
+    removed_at: Mapped[float | None]
+
+
+class Object(Controlled, Base):
+    """One object of the bucket from before its first byte on, or a file on the server's disk that is to go.
+
+    `address` is empty for the latter. `session` is where its bytes are sent to while they are.
+    """
+
+    __tablename__ = "objects"
+    __table_args__ = (_due("objects"), Index("ix_objects_run", "run_id", "path"))
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id"))
+    path: Mapped[str]
+    size: Mapped[int]
+    sha256: Mapped[str] = mapped_column(default="")
+    md5: Mapped[str] = mapped_column(default="")
+    address: Mapped[str] = mapped_column(default="")
+    session: Mapped[str] = mapped_column(default="")
+    created_at: Mapped[float]
 
 
 class Message(Controlled, Base):

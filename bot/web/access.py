@@ -50,7 +50,7 @@ async def folders_of_request(request: web.Request, request_id: str) -> Mapping[s
     for run, lease in found:
         planned = load(PlannedLease, lease.planned)
         place = f"{planned.benchmark} {planned.scenario} {planned.init} {planned.hardware}/" if several else ""
-        folder = await services.artifacts.folder(run.id)
+        folder = await services.logs_of(run.id)
         named[f"{place}{run.side}/{run.position + 1} seed {run.seed}"] = folder / LOG_FOLDER
     return named
 
@@ -66,4 +66,4 @@ async def folders_of_run(request: web.Request, run_id: str) -> Mapping[str, Path
         owner = await tx.get_one(Request, lease.request_id)
     if owner.private:
         return None
-    return {f"{run.side}/seed {run.seed}": (await services.artifacts.folder(run.id)) / LOG_FOLDER}
+    return {f"{run.side}/seed {run.seed}": (await services.logs_of(run.id)) / LOG_FOLDER}

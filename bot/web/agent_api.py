@@ -71,6 +71,15 @@ def with_lease(handler: Handler) -> Callable[[web.Request], Awaitable[web.Stream
     return checked_first
 
 
+async def run_of_lease(request: web.Request, lease: Lease) -> Run:
+    """The run that the address names. Raises HTTPNotFound when it is another lease's."""
+    async with request.app[SERVICES].database.read() as tx:
+        run = await tx.get(Run, request.match_info["run"])
+    if run is None or run.lease_id != lease.id:
+        raise web.HTTPNotFound(text="this lease has no such run")
+    return run
+
+
 async def body_of(request: web.Request) -> dict[str, Any]:
     """The message of a call. Raises HTTPBadRequest."""
     try:

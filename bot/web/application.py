@@ -7,6 +7,7 @@ from pathlib import Path
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from bot.artifacts.base import BucketAway
 from bot.report.page import render_error
 from bot.services import Services
 from bot.web import agent_api, agent_files, bundle, curves, files, health, live, pages, source, tensorboard, webhook
@@ -45,6 +46,10 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = _error_page(stop.status, stop.text or stop.reason)
     except (ConnectionResetError, TimeoutError):
         raise
+    except BucketAway as away:
+        log.warning("%s %s: %s", request.method, request.path, away)
+        sentence = "The bucket with these files cannot be reached now. Try again in a minute."
+        response = _error_page(503, sentence) if _reads_pages(request) else web.Response(status=503, text=sentence)
     except Exception as error:
         log.exception("%s %s failed", request.method, request.path)
         reference = await request.app[SERVICES].incident(f"{request.method} {request.path}", error)

@@ -40,7 +40,7 @@ async def curves(request: web.Request) -> web.StreamResponse:
         config = load(Call, owner.call).config
         planned = load(PlannedLease, lease.planned)
         metrics = config.benchmarks[planned.benchmark].metrics if config else ()
-        folders = {run.id: (await services.artifacts.folder(run.id)) / LOG_FOLDER for run in runs}
+        folders = {run.id: (await services.logs_of(run.id)) / LOG_FOLDER for run in runs}
         await asyncio.to_thread(_draw, kept, metrics, runs, folders)
     return web.FileResponse(kept, headers={"Cache-Control": "public, max-age=86400", "Content-Type": "image/png"})
 

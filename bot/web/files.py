@@ -7,7 +7,8 @@ from aiohttp import web
 from sqlalchemy import select
 
 from bot.artifacts.base import checked
-from bot.store.tables import Artifact
+from bot.report.values import removed
+from bot.store.tables import Artifact, Object
 from bot.web.access import run_of
 from bot.web.keys import SERVICES
 from bot.web.live import ENDED, masked_log
@@ -20,7 +21,7 @@ def add_routes(app: web.Application) -> None:
 
 
 async def download(request: web.Request) -> web.StreamResponse:
-    """One file, with ranges; its hash is the ETag where it is known."""
+    """One file with its hash where that is known: from the server's disk, or by a way into the bucket for minutes."""
     run = await run_of(request)
     try:
         path = str(checked(request.match_info["path"]))
@@ -28,14 +29,22 @@ async def download(request: web.Request) -> web.StreamResponse:
         raise web.HTTPNotFound(text="There is no such file.") from None
     services = request.app[SERVICES]
     async with services.database.read() as tx:
-        artifact = (
-            await tx.scalars(select(Artifact).where(Artifact.run_id == run.id, Artifact.path == path))
-        ).one_or_none()
-    file = (await services.artifacts.folder(run.id)) / path
-    if artifact is None or not file.is_file() or file.is_symlink():
+        mine = (Artifact.run_id == run.id, Artifact.path == path)
+        artifact = (await tx.scalars(select(Artifact).where(*mine))).one_or_none()
+        held = await tx.get(Object, artifact.object_id) if artifact and artifact.object_id else None
+    if artifact is None:
         raise web.HTTPNotFound(text="There is no such file.")
+    if artifact.removed_at is not None:
+        raise web.HTTPGone(text=f"This file was {removed(artifact.removed_at)}.")
     name = path.rsplit("/", 1)[-1]
-    headers = {
+    headers = {"X-SHA256": artifact.sha256} if artifact.sha256 and path != LOG_FILE else {}
+    if held is not None and services.bucket is not None and path != LOG_FILE:
+        way = {"Location": await services.bucket.link(held.address, name), "Cache-Control": "no-store"}
+        return web.Response(status=302, headers=headers | way)
+    file = (await (services.logs_of if path == LOG_FILE else services.artifacts.folder)(run.id)) / path
+    if not file.is_file() or file.is_symlink():
+        raise web.HTTPNotFound(text="There is no such file.")
+    headers |= {
         "Content-Type": "application/octet-stream",
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
         "X-Content-Type-Options": "nosniff",
@@ -45,6 +54,4 @@ async def download(request: web.Request) -> web.StreamResponse:
         # what a script prints may hold a secret; its own files are as it wrote them
         shown = await asyncio.to_thread(masked_log, file, ended=run.state in ENDED)
         return web.Response(body=shown, headers=headers)
-    if artifact.sha256:
-        headers["X-SHA256"] = artifact.sha256
     return web.FileResponse(file, headers=headers)

@@ -31,7 +31,7 @@ def add_routes(app: web.Application) -> None:
 async def log(request: web.Request) -> web.Response:
     """Text of the log from byte `offset` on, without secrets; X-Offset says where to go on, X-State how the run is."""
     run = await run_of(request)
-    folder = await request.app[SERVICES].artifacts.folder(run.id)
+    folder = await request.app[SERVICES].logs_of(run.id)
     try:
         offset = max(0, int(request.query.get("offset", "0")))
     except ValueError:
@@ -58,7 +58,7 @@ def masked_log(path: Path, *, ended: bool) -> bytes:
 async def curves(request: web.Request) -> web.Response:
     """Every scalar of the run, thinned so that no extreme is lost."""
     run: Run = await run_of(request)
-    folder = await request.app[SERVICES].artifacts.folder(run.id)
+    folder = await request.app[SERVICES].logs_of(run.id)
     found = await asyncio.to_thread(_curves, folder / LOG_FOLDER)
     return web.json_response({"state": run.state, "curves": found}, headers={"Cache-Control": "no-store"})
 

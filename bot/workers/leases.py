@@ -164,7 +164,7 @@ class Leases(Worker[Lease]):
         return Change(state="running", due_at=now + SUSPECT_S, writes=(*look, self._tell(lease)))
 
     async def _measure(self, at: _Loaded) -> Change:
-        folders = {run.id: await self.services.artifacts.folder(run.id) for run in at.runs}
+        folders = {run.id: await self.services.logs_of(run.id) for run in at.runs}
         judged = await asyncio.to_thread(
             judge_lease, at.request.call, at.planned, at.runs, folders, at.lease.continued > 0
         )

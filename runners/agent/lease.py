@@ -237,7 +237,7 @@ class Lease:
             return
         self._phase("collect")
         for shipment in shipments:
-            if not (self._courier.flush(self._patience()) and shipment.complete(self._patience())):
+            if not (self._courier.flush(self._patience()) and shipment.complete(self._patience(), last=True)):
                 raise SilentError("the bot could not be reached to take the results")
 
 

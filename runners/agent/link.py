@@ -10,15 +10,16 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from runners import protocol
 
 # statuses after which the same exchange may succeed later
-_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
+TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 _OVER = frozenset({401, 403, 410})
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 5.0
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 5.0
+_ELSEWHERE = frozenset({302, 307})
 
 
 class RefusedError(Exception):
@@ -49,7 +50,7 @@ class Link:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{server} is not the address of a bot: http://... or https://... is needed")
         self._parts = parts
-        self._gone = gone
+        self.gone = gone
         self._clock = clock
         self._mine = threading.local()
         self.credential = ""
@@ -78,34 +79,42 @@ class Link:
             headers = {"Authorization": f"Bearer {self.credential}"}
             connection.request("GET", f"{self._parts.path}{protocol.PREFIX}/{target}", headers=headers)
             with connection.getresponse() as response:
-                if response.status != 200:
-                    raise OSError(f"the bot answered {response.status}")
-                shutil.copyfileobj(response, into, 1024 * 1024)
-        except http.client.HTTPException as error:
+                elsewhere = response.headers.get("Location", "") if response.status in _ELSEWHERE else ""
+                if not elsewhere:
+                    _save(response, into)
+            if elsewhere:
+                self.close()
+                # the credential is for the bot alone
+                parts = urlsplit(elsewhere)
+                connection = self._mine.connection = connect(parts)
+                connection.request("GET", target_of(parts))
+                with connection.getresponse() as response:
+                    _save(response, into)
+        except (http.client.HTTPException, ValueError) as error:
             raise OSError(str(error) or type(error).__name__) from error
         finally:
-            self._close()
+            self.close()
 
     def _exchange(self, method: str, path: str, body: bytes, patience_s: float) -> dict[str, Any]:
         until = self._clock() + patience_s
-        pause = _FIRST_PAUSE_S
+        pause = FIRST_PAUSE_S
         while True:
             try:
                 status, answer = self._once(method, path, body)
             except (OSError, http.client.HTTPException, ValueError) as error:
-                self._close()
+                self.close()
                 trouble = str(error) or type(error).__name__
             else:
                 if status < 300:
                     return answer
                 if status in _OVER:
                     raise LeaseOverError(f"the bot answered {status}: {answer.get('sentence', '')}")
-                if status not in _TRANSIENT:
+                if status not in TRANSIENT:
                     raise RefusedError(status, answer)
                 trouble = f"status {status}"
-            if self._clock() + pause > until or self._gone.wait(pause):
+            if self._clock() + pause > until or self.gone.wait(pause):
                 raise SilentError(trouble)
-            pause = min(pause * 2, _LONGEST_PAUSE_S)
+            pause = min(pause * 2, LONGEST_PAUSE_S)
 
     def _once(self, method: str, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
         connection = self._connection()
@@ -126,16 +135,31 @@ class Link:
     def _connection(self) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection | None = getattr(self._mine, "connection", None)
         if connection is None:
-            host, port = self._parts.hostname or "", self._parts.port
-            if self._parts.scheme == "https":
-                connection = http.client.HTTPSConnection(host, port, timeout=30, context=ssl.create_default_context())
-            else:
-                connection = http.client.HTTPConnection(host, port, timeout=30)
-            self._mine.connection = connection
+            connection = self._mine.connection = connect(self._parts)
         return connection
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Close the connection of this thread; the next exchange opens another one."""
         connection = getattr(self._mine, "connection", None)
         if connection is not None:
             connection.close()
             self._mine.connection = None
+
+
+def connect(parts: SplitResult) -> http.client.HTTPConnection:
+    """A connection to the host of an address; nothing is sent yet."""
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme == "https":
+        return http.client.HTTPSConnection(host, port, timeout=30, context=ssl.create_default_context())
+    return http.client.HTTPConnection(host, port, timeout=30)
+
+
+def target_of(parts: SplitResult) -> str:
+    """What a request to an address asks for."""
+    return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def _save(response: http.client.HTTPResponse, into: BinaryIO) -> None:
+    if response.status != 200:
+        raise OSError(f"the answer was {response.status}")
+    shutil.copyfileobj(response, into, 1024 * 1024)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from runners import protocol
 from runners.agent import trees
 from runners.agent.link import LeaseOverError, Link, RefusedError, SilentError
+from runners.agent.uploading import BucketSilentError, NotTakenError, Upload
 
 MOST_FILES = 2000
 LARGEST_FILE_BYTES = 4 * 1024**3
@@ -24,9 +25,6 @@ _STILL_LOOKS = 5
 # how often the bot may point somewhere else before a file waits for the manifest
 _CONFLICTS = 5
 _ROUNDS = 5
-
-
-_SAME: Mapping[str, str] = {}
 
 
 @dataclass
@@ -60,7 +58,9 @@ class Shipment:
         self._owner = owner
         self._sent: dict[str, _Sent] = {}
         self._refused: set[str] = set()
+        self._waiting: set[str] = set()
         self._seen: dict[str, trees.Found] = {}
+        self._measured: dict[str, tuple[trees.Found, dict[str, Any]]] = {}
         self._saved: dict[str, trees.Found] = {}
 
     @contextmanager
@@ -75,6 +75,7 @@ class Shipment:
                 looks += 1
                 if self.checkpoints_early and looks % _STILL_LOOKS == 0:
                     self._save_checkpoints(ended)
+            self._link.close()
 
         thread = threading.Thread(target=stream, daemon=True)
         thread.start()
@@ -89,7 +90,12 @@ class Shipment:
             for path, local in self._files((protocol.LOG_FOLDER,), set()):
                 if ended.is_set():
                     return
-                self._send(path, local, patience_s=0.0)
+                if path not in self._waiting:
+                    try:
+                        self._send(path, local, patience_s=0.0)
+                    except RefusedError:
+                        # more than the bot takes while it grows; in the end the manifest says where it goes
+                        self._waiting.add(path)
         except (SilentError, LeaseOverError):
             # the end of the run sends all of it; that a lease is over is heard by the heartbeat
             return
@@ -100,13 +106,10 @@ class Shipment:
             before, self._seen[path] = self._seen.get(path), local.found
             if path == protocol.LOG_FILE or local.found != before or local.found == self._saved.get(path):
                 continue
-            part = f"{path}.part"
-            self._sent.pop(part, None)
             try:
-                self._send(part, local, patience_s=0.0)
-                if not self._manifest({path: local}, 0.0, sent_as={path: part}):
+                if self._settle({path: local}, 0.0):
                     self._saved[path] = local.found
-            except (SilentError, LeaseOverError, RefusedError):
+            except (SilentError, BucketSilentError, LeaseOverError, RefusedError):
                 return
             if ended.is_set():
                 return
@@ -116,40 +119,81 @@ class Shipment:
         for _ in self._files((protocol.LOG_FOLDER, protocol.CHECKPOINT_FOLDER), self.notes):
             pass
 
-    def complete(self, patience_s: float, *, at_its_end: bool = True) -> bool:
-        """Send everything until the bot wants nothing more; False when it cannot be reached. Raises LeaseOverError.
+    def complete(self, patience_s: float, *, at_its_end: bool = True, last: bool = False) -> bool:
+        """Send everything that the bot wants; False when it cannot be had now. Raises LeaseOverError.
 
-        Checkpoints that are not there any more are kept unless the run is `at_its_end`.
+        Checkpoints that are not there any more are kept unless the run is `at_its_end`. On the `last` try a bucket that
+        stays away costs what it should have kept, and not the results.
         """
         local = dict(self._files((protocol.LOG_FOLDER, protocol.CHECKPOINT_FOLDER), set()))
-        for path, found in self._saved.items():
-            if path in local and local[path].found == found:
-                self._sent[path] = _Sent(found.size, found.inode, began=True)
         try:
-            for path, file in local.items():
-                self._send(path, file, patience_s)
-            for _ in range(_ROUNDS):
-                wanted = self._manifest(local, patience_s, complete=at_its_end)
-                if not wanted:
-                    return True
-                for path, offset in wanted.items():
-                    self._sent[path] = _Sent(offset, local[path].found.inode, began=offset > 0)
-                    self._send(path, local[path], patience_s)
+            if not self._settle(local, patience_s, complete=at_its_end):
+                print(f"run {self._run}: the bot still asks for files after all rounds", flush=True)
+        except BucketSilentError as silent:
+            if not last:
+                return False
+            print(f"run {self._run}: not all is kept, the bucket stays away: {silent}", flush=True)
+            return True
         except SilentError:
             return False
-        print(f"run {self._run}: the bot still asks for files after {_ROUNDS} rounds", flush=True)
         return True
 
-    def _manifest(
-        self, local: dict[str, _Local], patience_s: float, *, complete: bool = False, sent_as: Mapping[str, str] = _SAME
-    ) -> dict[str, int]:
+    def _settle(self, local: dict[str, _Local], patience_s: float, *, complete: bool = False) -> bool:
+        """Ask what is wanted and send it, until it is nothing. Raises SilentError and BucketSilentError."""
+        silent = None
+        for _ in range(_ROUNDS + len(local) // protocol.MOST_WANTED):
+            wanted = self._manifest(local, patience_s, complete)
+            if silent is not None:
+                raise silent
+            if not wanted:
+                return True
+            # what goes through the bot first: numbers are read from it
+            for item in sorted(wanted, key=lambda item: "url" in item):
+                try:
+                    self._deliver(item, local[item["path"]], patience_s)
+                except BucketSilentError as error:
+                    silent = error
+                    break
+        return False
+
+    def _manifest(self, local: dict[str, _Local], patience_s: float, complete: bool) -> list[dict[str, Any]]:
         files = []
         for path, file in local.items():
             if path not in self._refused:
-                size, digest = _measure(file, self._owner_of(path))
-                files.append({"path": path, "size": size, "sha256": digest, "sent_as": sent_as.get(path, path)})
+                if path not in self._measured or self._measured[path][0] != file.found:
+                    self._measured[path] = file.found, _measure(file, self._owner_of(path))
+                files.append({"path": path, "sent_as": _sent_as(path), **self._measured[path][1]})
         answer = self._link.post(f"runs/{self._run}/manifest", {"files": files, "complete": complete}, patience_s)
-        return {item["path"]: int(item["offset"]) for item in answer.get("wanted", ()) if item["path"] in local}
+        for item in answer.get("refused", ()):
+            self._not_kept(item["path"], item["sentence"])
+        return [item for item in answer.get("wanted", ()) if item["path"] in local]
+
+    def _deliver(self, item: dict[str, Any], local: _Local, patience_s: float) -> None:
+        path = item["path"]
+        if "url" in item:
+            self._upload(path, local, item["url"], patience_s)
+            return
+        name, offset = _sent_as(path), int(item["offset"])
+        self._sent[name] = _Sent(offset, local.found.inode, began=offset > 0)
+        try:
+            self._send(name, local, patience_s)
+        except RefusedError as no:
+            self._not_kept(path, str(no))
+
+    def _upload(self, path: str, local: _Local, url: str, patience_s: float) -> None:
+        file = trees.open_below(local.folder, local.found.path, self._owner_of(path))
+        if file is None:
+            return
+        with file:
+            try:
+                Upload(url, file, local.found.size, self._link.gone).run(patience_s)
+            except NotTakenError as no:
+                # the next manifest asks for it again, at another address
+                print(f"run {self._run}: {path} was not taken: {no}", flush=True)
+
+    def _not_kept(self, path: str, why: str) -> None:
+        self._refused.add(path)
+        print(f"run {self._run}: {path} is not kept, {why}", flush=True)
 
     def _files(self, folders: tuple[str, ...], notes: set[str]) -> Iterator[tuple[str, _Local]]:
         count, total = 0, 0
@@ -176,17 +220,13 @@ class Shipment:
         if local.found.size < sent.offset or local.found.inode != sent.inode:
             # rewritten: offset 0 begins the file anew
             sent = self._sent[path] = _Sent(inode=local.found.inode)
-        if path in self._refused or (sent.began and sent.offset >= local.found.size):
+        if sent.began and sent.offset >= local.found.size:
             return
         file = trees.open_below(local.folder, local.found.path, self._owner_of(path))
         if file is None:
             return
         with file:
-            try:
-                self._append(path, sent, file, patience_s)
-            except RefusedError as no:
-                self._refused.add(path)
-                print(f"run {self._run}: {path} is not kept, {no}", flush=True)
+            self._append(path, sent, file, patience_s)
 
     def _append(self, path: str, sent: _Sent, file: BinaryIO, patience_s: float) -> None:
         conflicts = 0
@@ -204,15 +244,19 @@ class Shipment:
             sent.offset = now
 
 
-def _measure(local: _Local, owner: int | None) -> tuple[int, str]:
-    digest = hashlib.sha256()
-    size = 0
+def _sent_as(path: str) -> str:
+    """The name under which a file travels: an older checkpoint of its name stays until the newer one has arrived."""
+    return f"{path}.part" if path.startswith(f"{protocol.CHECKPOINT_FOLDER}/") else path
+
+
+def _measure(local: _Local, owner: int | None) -> dict[str, Any]:
+    """Size and hashes of a file; MD5 is what buckets check."""
+    sha256, md5, size = hashlib.sha256(), hashlib.md5(usedforsecurity=False), 0
     file = trees.open_below(local.folder, local.found.path, owner)
     if file is not None:
         with file:
-            piece = file.read(_PIECE_BYTES)
-            while piece:
-                digest.update(piece)
+            for piece in iter(lambda: file.read(_PIECE_BYTES), b""):
+                sha256.update(piece)
+                md5.update(piece)
                 size += len(piece)
-                piece = file.read(_PIECE_BYTES)
-    return size, digest.hexdigest()
+    return {"size": size, "sha256": sha256.hexdigest(), "md5": md5.hexdigest()}

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import ClientSession
 
-from runners.protocol import LOG_FILE, LOG_FOLDER, PREFIX, VERSION
+from runners.protocol import LOG_FILE, LOG_FOLDER, PREFIX, VERSION, is_log
 from runners.spec import MachineOrder
 
 
@@ -73,23 +73,42 @@ class ScriptedAgent:
             lines = [json.dumps({"step": step, **training.values}) for step in (1, 2, 3)]
             files[f"{LOG_FOLDER}/metrics.jsonl"] = ("\n".join(lines) + "\n").encode()
         for path, data in files.items():
-            await self.put(f"runs/{run['id']}/files/{path}?offset=0", data)
+            if is_log(path):
+                await self.put(f"runs/{run['id']}/files/{path}?offset=0", data)
         ended = {"kind": "run_ended", "run": run["id"], "exit": training.exit, "seconds": training.seconds}
         about = {"reason": training.reason, "sentence": training.sentence, "imported": f"digits at {commit}"}
         await self.post("event", {**ended, **about, "log_tail": training.log[-500:]})
-        manifest = [
-            {"path": path, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-            for path, data in files.items()
-        ]
-        answer = await self.post(f"runs/{run['id']}/manifest", {"files": manifest, "complete": True})
-        assert answer["wanted"] == [], "what was sent has arrived"
+        await self.ship(run, files, complete=True)
 
     async def save(self, run: Mapping[str, Any], path: str, data: bytes) -> None:
         """Ship a checkpoint while the run goes on: under another name first, as the real agent does."""
         await self.post("event", {"kind": "run_started", "run": run["id"]})
-        await self.put(f"runs/{run['id']}/files/{path}.part?offset=0", data)
-        entry = {"path": path, "sent_as": f"{path}.part", "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-        assert (await self.post(f"runs/{run['id']}/manifest", {"files": [entry], "complete": False}))["wanted"] == []
+        await self.ship(run, {path: data}, complete=False)
+
+    async def ship(self, run: Mapping[str, Any], files: Mapping[str, bytes], *, complete: bool) -> None:
+        """A manifest, what it asks for, and a second one that asks for nothing."""
+        manifest = [
+            {
+                "path": path,
+                "sent_as": path if is_log(path) else f"{path}.part",
+                "size": len(data),
+                "sha256": hashlib.sha256(data).hexdigest(),
+                "md5": hashlib.md5(data).hexdigest(),
+            }
+            for path, data in files.items()
+        ]
+        message = {"files": manifest, "complete": complete}
+        answer = await self.post(f"runs/{run['id']}/manifest", message)
+        for item in answer["wanted"]:
+            path, data = item["path"], files[item["path"]]
+            if "url" not in item:
+                await self.put(f"runs/{run['id']}/files/{path}.part?offset={item['offset']}", data)
+                continue
+            header = {"Content-Range": f"bytes 0-{len(data) - 1}/{len(data)}"}
+            async with self.session.put(item["url"], data=data, headers=header) as response:
+                assert response.status == 200, await response.text()
+        answer = await self.post(f"runs/{run['id']}/manifest", message)
+        assert answer["wanted"] == [], "what was sent has arrived"
 
     async def kept(self, run: Mapping[str, Any]) -> dict[str, bytes]:
         """What an earlier machine had shipped of a run."""

@@ -165,10 +165,11 @@ class AgentServer:
         files = (await request.json())["files"]
         wanted = []
         for item in files:
-            if item["sent_as"] != item["path"]:
+            sent = self.files.get((run, item["sent_as"]))
+            if sent is not None and hashlib.sha256(sent).hexdigest() == item["sha256"]:
                 self.files[run, item["path"]] = self.files.pop((run, item["sent_as"]))
-            kept = bytes(self.files.get((run, item["path"]), b""))
-            if len(kept) != item["size"] or hashlib.sha256(kept).hexdigest() != item["sha256"]:
+            kept = self.files.get((run, item["path"]))
+            if kept is None or hashlib.sha256(kept).hexdigest() != item["sha256"]:
                 wanted.append({"path": item["path"], "offset": 0})
         self.manifests[run] = {item["path"]: item["sha256"] for item in files}
         await self._notify()

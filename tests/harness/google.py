@@ -18,7 +18,7 @@ PROJECT = "bench-project"
 
 
 @cache
-def _key(*, known: bool) -> rsa.RSAPrivateKey:
+def key(*, known: bool) -> rsa.RSAPrivateKey:
     """One that the services know and one that they do not; making one takes long."""
     return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
@@ -48,9 +48,13 @@ class GoogleService(ABC):
     def refusal(self) -> web.Response:
         """The answer to a call that is not signed with our key."""
 
+    def middlewares(self) -> list[Any]:
+        """What every call passes: the judge of its JSON, and the check of its signature."""
+        return [middleware(self._judge, self.violations), self._signed]
+
     async def start(self) -> None:
         """Listen on a port of loopback."""
-        app = web.Application(middlewares=[middleware(self._judge, self.violations), self._signed])
+        app = web.Application(middlewares=self.middlewares())
         self.routes(app)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -64,7 +68,7 @@ class GoogleService(ABC):
 
     def credentials(self, *, known: bool = True) -> Json:
         """A service account's key file, whose signatures this server accepts if it is `known`."""
-        pem = _key(known=known).private_bytes(
+        pem = key(known=known).private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         return {
@@ -84,7 +88,7 @@ class GoogleService(ABC):
             token = request.headers.get("Authorization", "").removeprefix("Bearer ")
             jwt.decode(
                 token,
-                _key(known=True).public_key(),
+                key(known=True).public_key(),
                 ["RS256"],
                 options={"require": ["exp"]},
                 audience=f"https://{self.host}/",

@@ -31,7 +31,7 @@ from bot.settings import Settings
 from bot.store.codec import load
 from bot.store.database import Database
 from bot.store.rows import CLAIM_S
-from bot.store.tables import Controlled, Delivery, Incident, Lease, Machine, Message, Request
+from bot.store.tables import Controlled, Delivery, Incident, Lease, Machine, Message, Object, Request
 from bot.web import application
 from bot.workers import reaper
 from bot.workers.catchup import redeliver_missed
@@ -43,7 +43,7 @@ from tests.harness.github_contract import middleware, rest_contract, webhook_con
 from tests.harness.land import FULL_NAME, Land
 
 START = 1_790_000_000.0
-CONTROLLED: tuple[type[Controlled], ...] = (Delivery, Request, Lease, Machine, Message)
+CONTROLLED: tuple[type[Controlled], ...] = (Delivery, Request, Lease, Machine, Object, Message)
 BOT = "benchbot[bot]"
 
 

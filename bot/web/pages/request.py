@@ -51,7 +51,8 @@ def files_of(rows: Rows, report: Report, services: Services) -> tuple[RunFiles, 
 def entry(artifact: Artifact, base_url: str) -> FileEntry:
     """A file as pages list it."""
     url = f"{base_url}/runs/{artifact.run_id}/files/{artifact.path}"
-    return FileEntry(path=artifact.path, url=url, size=artifact.size, sha256=artifact.sha256)
+    about = {"path": artifact.path, "url": url, "sha256": artifact.sha256}
+    return FileEntry(**about, size=artifact.size, removed_at=artifact.removed_at)
 
 
 def _timeline(rows: Rows) -> tuple[Moment, ...]:
