@@ -6,6 +6,7 @@ one hash, and whoever has its address needs no credentials. Nothing is repeated 
 
 import asyncio
 import base64
+import io
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -111,7 +112,7 @@ class GcsBucket(Bucket):
 
     async def _put(self, session: str, content_range: str, data: bytes) -> int | None:
         async with self._call(
-            "PUT", session, headers={"Content-Range": content_range}, data=data, signed=False
+            "PUT", session, headers={"Content-Range": content_range}, data=io.BytesIO(data), signed=False
         ) as answer:
             if answer.status in (200, 201):
                 return None

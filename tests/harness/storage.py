@@ -1,4 +1,4 @@
-"""Google Cloud Storage on loopback: a bucket, resumable sessions, signed addresses, and the faults that a test asks for.
+"""Google Cloud Storage on loopback: a bucket, resumable sessions, signed addresses, and faults that a test asks for.
 
 JSON calls are judged by Google's discovery document; sessions and V4 signatures are checked here as Google documents
 them, the signature from the request as it arrived.
