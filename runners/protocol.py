@@ -9,7 +9,7 @@ All messages are JSON objects over HTTP under `PREFIX`; files travel as raw byte
     GET  runs/RUN/files/PATH         a file that an earlier machine of the lease has shipped (`kept` in the work), or
                                      307 to where it is
     POST runs/RUN/manifest           {files: [{path, size, sha256, md5, sent_as?}], complete}
-                                     -> {wanted: [{path, offset} or {path, url}], refused: [{path, sentence}]}
+                                     -> {wanted: [{path, offset} or {path, url}], refused: [{path, sentence}], later}
     POST finish                      {outcome, sentence}               -> {}; outcome is one of OUTCOMES
     GET  source/REPOSITORY_ID.git/…  git's smart HTTP, read only; the bot adds its own credentials
 
@@ -17,10 +17,12 @@ Every call but claim carries `Authorization: Bearer <credential>`. A claim pins 
 again (its answer was lost), another one is refused and ends the lease.
 
 A PUT at offset 0 begins the file anew (it was rewritten on the machine, or a manifest found it different). While a run
-goes on, logs are sent as they grow; one that is refused waits for the manifest, which asks for whatever is missing. A
-`url` that is wanted takes the bytes of exactly that file, without our credential, as a resumable upload of Google Cloud
-Storage does: PUT with Content-Range, 308 with Range. A manifest asks for at most MOST_WANTED files at once. The agent
-takes 401, 403 and 410 as "this lease is over"; 408, 425, 429 and 5xx (other than 501) are tried again.
+goes on, logs are sent as they grow; one that is refused waits for the manifest, which asks for whatever is missing, at
+most MOST_WANTED files at once. A `url` takes the bytes of exactly that file, without our credential, as a resumable
+upload of Google Cloud Storage: PUT with Content-Range, 308 with Range. `later` is true when not all could be looked at,
+since the bucket cannot be reached.
+
+The agent takes 401, 403 and 410 as "this lease is over"; 408, 425, 429 and 5xx (other than 501) are tried again.
 """
 
 import shlex

@@ -67,14 +67,12 @@ async def manifest(request: web.Request, lease: Lease) -> web.Response:
         going = select(Object).where(Object.run_id == run.id, Object.state == "uploading", Object.want == "")
         uploading = {(one.path, one.sha256): one for one in await tx.scalars(going)}
     shelf = _Shelf(services, run, known, uploading)
-    away = await shelf.settle(files)
+    await shelf.settle(files)
     async with services.database.write() as tx:
         await write_all(tx, tuple(shelf.writes))
-    if away is not None:
-        return fail(503, str(away))
-    if body.get("complete") and not shelf.wanted:
+    if body.get("complete") and not shelf.wanted and not shelf.later:
         await _keep_only(services, run, set(files) - {entry["path"] for entry in shelf.refused})
-    return web.json_response({"wanted": shelf.wanted, "refused": shelf.refused})
+    return web.json_response({"wanted": shelf.wanted, "refused": shelf.refused, "later": shelf.later})
 
 
 def _sent(entry: Json) -> Sent:
@@ -96,33 +94,42 @@ class _Shelf:
     wanted: list[Json] = field(default_factory=list)
     refused: list[Json] = field(default_factory=list)
     writes: list[Executable] = field(default_factory=list)
+    later: bool = False
     _begun: int = 0
-    _blocked: str = ""
 
-    async def settle(self, files: Mapping[str, Sent]) -> BucketAway | None:
-        """Confirm what is whole; ask for the rest, as far as one answer may. Returns what came in between."""
+    async def settle(self, files: Mapping[str, Sent]) -> None:
+        """Confirm what is whole; ask for the rest, as far as one answer may."""
         bucket = self.services.bucket
         direct = [] if bucket is None else self._direct(files)
         for file in files.values():
             if file.path not in direct and len(self.wanted) < MOST_WANTED:
                 await self._on_disk(file)
         if bucket is None:
-            return None
+            return
         places = asyncio.Semaphore(_AT_ONCE)
+        no: list[BucketRefused] = []
 
-        async def one(file: Sent) -> BucketAway | None:
+        async def one(file: Sent) -> None:
             async with places:
+                if self.later or no or len(self.wanted) >= MOST_WANTED:
+                    return
                 try:
-                    if len(self.wanted) < MOST_WANTED:
-                        await self._in_bucket(bucket, file)
-                except BucketAway as away:
-                    return away
+                    await self._in_bucket(bucket, file)
+                except BucketAway:
+                    self.later = True
                 except BucketRefused as error:
-                    await self._block(file, error)
-                return None
+                    no.append(error)
 
-        said = await asyncio.gather(*(one(files[path]) for path in direct))
-        return next((away for away in said if away), None)
+        await asyncio.gather(*(one(files[path]) for path in direct))
+        if no:
+            await self._refuse([files[path] for path in direct], no[0])
+
+    async def _refuse(self, files: list[Sent], error: BucketRefused) -> None:
+        """The operator has to mend something: results come without what the bucket should have kept."""
+        reference = await self.services.incident(f"uploads of run {self.run.id}", error)
+        sentence = f"the bucket did not take it; the operator finds why under the reference {reference}"
+        self.refused += [{"path": file.path, "sentence": sentence} for file in files if not self._kept(file)]
+        self.wanted = [entry for entry in self.wanted if "url" not in entry]
 
     def _direct(self, files: Mapping[str, Sent]) -> list[str]:
         """The files whose bytes do not come through the bot: checkpoints, and logs that its disk has no room for."""
@@ -183,11 +190,8 @@ class _Shelf:
     async def _begin(self, bucket: Bucket, file: Sent) -> None:
         """Write the object down, then begin it: nothing may lie in the bucket that no row knows."""
         taken = sum(one.size for one in self.known.values()) + sum(one.size for one in self.uploading.values())
-        refused = self._blocked
         if taken + self._begun + file.size > MAX_RUN_BYTES:
-            refused = "the run has larger files than are kept"
-        if refused:
-            self.refused.append({"path": file.path, "sentence": refused})
+            self.refused.append({"path": file.path, "sentence": "the run has larger files than are kept"})
             return
         self._begun += file.size
         services, object_id, now = self.services, self.services.new_id(), self.services.clock()
@@ -199,13 +203,6 @@ class _Shelf:
         session = await bucket.begin(address, file.seen)
         self.writes.append(update(Object).where(Object.id == object_id).values(session=session))
         self.wanted.append({"path": file.path, "url": session})
-
-    async def _block(self, file: Sent, error: BucketRefused) -> None:
-        """The operator has to mend something: results come without what the bucket should have kept."""
-        if not self._blocked:
-            reference = await self.services.incident(f"upload of run {self.run.id}", error)
-            self._blocked = f"the bucket did not take it; the operator finds why under the reference {reference}"
-        self.refused.append({"path": file.path, "sentence": self._blocked})
 
     def _confirm(self, file: Sent, object_id: str = "") -> None:
         """The file is whole: it takes the place of an older one, whose object goes."""

@@ -42,9 +42,11 @@ async def spool(services: Services) -> int:
     rows = select(Artifact).join(Run, Run.id == Artifact.run_id).join(Lease, Lease.id == Run.lease_id).where(*here)
     async with services.database.read() as tx:
         found = (await tx.scalars(rows.order_by(Lease.finished_at.desc()).limit(AT_ONCE))).all()
+    count = 0
     for one in found:
         if not (await services.artifacts.folder(one.run_id) / one.path).is_file():
             continue  # somebody removed it by hand
+        count += 1
         # what a machine that was lost had sent has no hash yet
         size = await services.artifacts.size(one.run_id, one.path)
         sha256 = await services.artifacts.sha256(one.run_id, one.path)
@@ -57,7 +59,7 @@ async def spool(services: Services) -> int:
             )
             await tx.execute(update(Artifact).where(Artifact.id == one.id).values(size=size, sha256=sha256))
     services.wake()
-    return len(found)
+    return count
 
 
 async def make_room(services: Services) -> Sequence[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any, BinaryIO
 
 from runners import protocol
 from runners.agent import trees
-from runners.agent.link import LeaseOverError, Link, RefusedError, SilentError
+from runners.agent.link import FIRST_PAUSE_S, LONGEST_PAUSE_S, LeaseOverError, Link, RefusedError, SilentError
 from runners.agent.uploading import BucketSilentError, NotTakenError, Upload
 
 MOST_FILES = 2000
@@ -140,23 +141,35 @@ class Shipment:
 
     def _settle(self, local: dict[str, _Local], patience_s: float, *, complete: bool = False) -> bool:
         """Ask what is wanted and send it, until it is nothing. Raises SilentError and BucketSilentError."""
-        silent = None
-        for _ in range(_ROUNDS + len(local) // protocol.MOST_WANTED):
-            wanted = self._manifest(local, patience_s, complete)
-            if silent is not None:
-                raise silent
-            if not wanted:
+        until, pause, rounds = time.monotonic() + patience_s, FIRST_PAUSE_S, 0
+        while rounds < _ROUNDS + len(local) // protocol.MOST_WANTED:
+            wanted, later = self._manifest(local, patience_s, complete)
+            if not wanted and not later:
                 return True
             # what goes through the bot first: numbers are read from it
+            silent: BucketSilentError | None = None
             for item in sorted(wanted, key=lambda item: "url" in item):
                 try:
                     self._deliver(item, local[item["path"]], patience_s)
                 except BucketSilentError as error:
                     silent = error
                     break
+            if later and not wanted:
+                if time.monotonic() + pause > until or self._link.gone.wait(pause):
+                    silent = BucketSilentError("the bot cannot reach it")
+                pause = min(pause * 2, LONGEST_PAUSE_S)
+            else:
+                rounds += 1
+            if silent is not None:
+                # what came through the bot meanwhile is confirmed all the same
+                self._manifest(local, patience_s, complete)
+                raise silent
         return False
 
-    def _manifest(self, local: dict[str, _Local], patience_s: float, complete: bool) -> list[dict[str, Any]]:
+    def _manifest(
+        self, local: dict[str, _Local], patience_s: float, complete: bool
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """What the bot wants, and whether there is more that it cannot look at now."""
         files = []
         for path, file in local.items():
             if path not in self._refused:
@@ -166,7 +179,7 @@ class Shipment:
         answer = self._link.post(f"runs/{self._run}/manifest", {"files": files, "complete": complete}, patience_s)
         for item in answer.get("refused", ()):
             self._not_kept(item["path"], item["sentence"])
-        return [item for item in answer.get("wanted", ()) if item["path"] in local]
+        return [item for item in answer.get("wanted", ()) if item["path"] in local], bool(answer.get("later"))
 
     def _deliver(self, item: dict[str, Any], local: _Local, patience_s: float) -> None:
         path = item["path"]

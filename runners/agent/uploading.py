@@ -36,6 +36,12 @@ class Upload:
 
     def run(self, patience_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Send all of it. Raises NotTakenError, and BucketSilentError after so many seconds without getting on."""
+        try:
+            self._run(patience_s, clock)
+        finally:
+            self._close()
+
+    def _run(self, patience_s: float, clock: Callable[[], float]) -> None:
         offset: int | None = None
         best, until, pause = -1, clock() + patience_s, FIRST_PAUSE_S
         while True:
@@ -46,13 +52,11 @@ class Upload:
                 done, offset, trouble = False, None, str(error) or type(error).__name__
                 self._close()
             if done:
-                self._close()
                 return
             if offset is not None and offset > best:
                 best, until, pause = offset, clock() + patience_s, FIRST_PAUSE_S
                 continue
             if clock() + pause > until or self._gone.wait(pause):
-                self._close()
                 raise BucketSilentError(trouble)
             pause = min(pause * 2, LONGEST_PAUSE_S)
 

@@ -43,15 +43,9 @@ async def test_everything_arrives_and_can_be_had_again(deposit: Deposit) -> None
 
 
 async def test_what_grows_is_read_while_it_grows(deposit: Deposit) -> None:
-    shipment = deposit.shipment()
-    with shipment.streaming():
-        deposit.write("log.txt", b"one\n")
-        for _ in range(100):
-            _, text, _ = await deposit.get("/runs/r1/log")
-            if text == b"one\n":
-                break
-            await asyncio.sleep(0.05)
-    assert text == b"one\n"
+    deposit.write("log.txt", b"one\n")
+    await deposit.grow("log.txt")
+    assert (await deposit.get("/runs/r1/log"))[1] == b"one\n"
     deposit.write("log.txt", b"one\ntwo\n")
     assert await deposit.ship()
     assert (await deposit.get("/runs/r1/log"))[1] == b"one\ntwo\n"
@@ -97,6 +91,8 @@ async def test_the_next_machine_gets_what_the_first_one_shipped(deposit: Deposit
         into = io.BytesIO()
         await asyncio.to_thread(link.get, "r1", path, into)
         assert into.getvalue() == data
+    with pytest.raises(OSError, match="404"):
+        await asyncio.to_thread(link.get, "r1", "checkpoints/other.pt", io.BytesIO())
 
 
 async def test_a_second_manifest_asks_for_nothing_and_sends_nothing(deposit: Deposit) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,8 @@ class AgentServer:
         self.repositories: dict[str, Path] = {}
         self.fetch_headers: list[str] = []
         self.told = asyncio.Condition()
+        # where a checkpoint of a manifest is to be sent instead, or None when it is there
+        self.elsewhere: Callable[[Mapping[str, Any]], Awaitable[str | None]] | None = None
         self._runner: web.AppRunner | None = None
         self._port = 0
 
@@ -165,6 +167,10 @@ class AgentServer:
         files = (await request.json())["files"]
         wanted = []
         for item in files:
+            if self.elsewhere and item["path"].startswith(f"{protocol.CHECKPOINT_FOLDER}/"):
+                url = await self.elsewhere(item)
+                wanted += [{"path": item["path"], "url": url}] if url else []
+                continue
             sent = self.files.get((run, item["sent_as"]))
             if sent is not None and hashlib.sha256(sent).hexdigest() == item["sha256"]:
                 self.files[run, item["path"]] = self.files.pop((run, item["sent_as"]))

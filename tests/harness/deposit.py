@@ -68,6 +68,18 @@ class Deposit:
 
         return await asyncio.to_thread(complete)
 
+    async def grow(self, path: str) -> None:
+        """Send what there is of a log, as an agent does while its run goes on."""
+        shipment = self.shipment()
+
+        def send() -> None:
+            try:
+                shipment._send(path, dict(shipment._files(("logs",), set()))[path], 1.0)
+            finally:
+                shipment._link.close()
+
+        await asyncio.to_thread(send)
+
     async def post(self, path: str, body: Mapping[str, Any], status: int = 200) -> dict[str, Any]:
         """A message of the agent."""
         headers = {"Authorization": f"Bearer {CREDENTIAL}"}

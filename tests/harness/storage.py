@@ -34,10 +34,12 @@ WEEK_S = 7 * 86400
 
 @dataclass
 class Faults:
-    """What goes wrong: a connection `cut_after` so many bytes of the next piece, `busy` answers 503, a bucket that
-    refuses us."""
+    """What goes wrong: a connection `cut_after` so many bytes of the next piece, and with `then_deaf` every one to a
+    session from then on; `deaf` sessions; `busy` answers 503; a bucket that refuses us."""
 
     cut_after: int | None = None
+    then_deaf: bool = False
+    deaf: bool = False
     busy: int = 0
     forbidden: bool = False
 
@@ -214,6 +216,10 @@ class CloudStorage(GoogleService):
 
     async def _put(self, request: web.Request) -> web.StreamResponse:
         session = self._session(request)
+        if self.faults.deaf:
+            assert request.transport
+            request.transport.abort()
+            raise ConnectionResetError
         found = re.fullmatch(r"bytes (?:\*|(\d+)-(\d+))/(\d+)", request.headers["Content-Range"])
         assert found
         if session is None or session.over:
@@ -242,7 +248,7 @@ class CloudStorage(GoogleService):
         async for piece in request.content.iter_any():
             came += piece
             if self.faults.cut_after is not None and len(came) >= self.faults.cut_after:
-                self.faults.cut_after = None
+                self.faults.cut_after, self.faults.deaf = None, self.faults.then_deaf
                 whole = (first + len(came)) // QUANTUM * QUANTUM
                 session.data[first:] = came[: max(0, whole - first)]
                 self.puts.append((session.name, len(came)))

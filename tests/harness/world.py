@@ -41,6 +41,7 @@ from tests.harness.agent import Gone, Script, ScriptedAgent, Training
 from tests.harness.cloud import Cloud, FakeBackend
 from tests.harness.github_contract import middleware, rest_contract, webhook_contract
 from tests.harness.land import FULL_NAME, Land
+from tests.harness.storage import CloudStorage
 
 START = 1_790_000_000.0
 CONTROLLED: tuple[type[Controlled], ...] = (Delivery, Request, Lease, Machine, Object, Message)
@@ -140,6 +141,7 @@ class World:
         self.by_run: Callable[[str, Training], Training] = lambda run_id, training: training
         self.settings: Settings | None = None
         self.clouds: dict[str, StandIn] = {}
+        self.storage: CloudStorage | None = None
         self._runner: web.AppRunner | None = None
         self._database: Database | None = None
 
@@ -330,6 +332,9 @@ class World:
                 **{name: self.killer.guard(cloud.backend(self.folder), name) for name, cloud in self.clouds.items()},
             },
             artifacts=LocalStore(settings.data_folder / "artifacts"),
+            bucket=self.killer.guard(self.storage.bucket(self.folder, self.session), "bucket")
+            if self.storage
+            else None,
             clock=self.clock,
             new_id=self._new_id,
         )
