@@ -228,6 +228,9 @@ class _Reader:
             r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/[A-Za-z0-9._-]+)*/?",
             "It is `gs://NAME` or `gs://NAME/PREFIX`.",
         )
+        credentials = get("artifacts.credentials_file")
+        if credentials and not credentials.is_file():
+            self._fault("artifacts.credentials_file", f"There is no file {code(str(credentials))}.")
         if not 0 <= port <= 65_535:
             self._fault("port", "It is a number up to 65535.")
         local = {"trust_all": "true"} if get("local.trust_all") else {}

@@ -323,6 +323,7 @@ class World:
                 deployment=settings.deployment, folder=self.folder / "machines", clock=self.clock, options={}
             )
         )
+        bucket = self.storage.bucket(self.folder, self.session) if self.storage else None
         self.services = Services(
             settings=settings,
             database=self._database,
@@ -332,9 +333,7 @@ class World:
                 **{name: self.killer.guard(cloud.backend(self.folder), name) for name, cloud in self.clouds.items()},
             },
             artifacts=LocalStore(settings.data_folder / "artifacts"),
-            bucket=self.killer.guard(self.storage.bucket(self.folder, self.session), "bucket")
-            if self.storage
-            else None,
+            bucket=self.killer.guard(bucket, "bucket") if bucket else None,
             clock=self.clock,
             new_id=self._new_id,
         )

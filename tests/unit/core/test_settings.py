@@ -116,6 +116,10 @@ def test_secrets_are_not_in_the_settings_text(tmp_path: Path) -> None:
         ({}, "[github]\napp_id = 1\nprivate_key = 'PRIVATE KEY'", "github.webhook_secret", "missing"),
         ({}, "[github]\nprivate_key = 'x'", "github.private_key", "PEM"),
         ({}, "[github]\nprivate_key_file = '/nowhere/key.pem'", "github.private_key_file", "cannot be read"),
+        ({}, "[artifacts]\nbucket = 's3://runs'", "artifacts.bucket", "gs://NAME"),
+        ({}, "[artifacts]\nbucket = 'gs://My Runs'", "artifacts.bucket", "gs://NAME"),
+        ({}, "[artifacts]\ncredentials_file = '/nowhere/key.json'", "artifacts.credentials_file", "no file"),
+        ({}, "[artifacts]\ncache_gb = 'much'", "artifacts.cache_gb", "number"),
         ({}, "port = ", "benchbot.toml", "not TOML"),
     ],
 )
@@ -136,6 +140,19 @@ def test_the_documentation_lists_every_key_as_the_code_has_it() -> None:
     text = DOC.read_text()
     assert settings_tables() in text
     assert len(KEYS) == settings_tables().count("BENCHBOT_")
+
+
+def test_a_bucket(tmp_path: Path) -> None:
+    key = tmp_path / "key.json"
+    key.write_text("{}")
+    settings = _settings(
+        {"BENCHBOT_ARTIFACTS_BUCKET": "gs://runs/bench/", "BENCHBOT_ARTIFACTS_CREDENTIALS_FILE": str(key)}
+    )
+    assert (settings.bucket, settings.bucket_credentials_file) == ("gs://runs/bench", str(key))
+    assert (settings.bucket_endpoint, settings.cache_bytes) == ("", 20 * 1024**3)
+    loaded = load_settings({}, "[artifacts]\nbucket = 'gs://runs'\ncache_gb = 0.5\nendpoint = 'http://127.0.0.1:1'")
+    assert isinstance(loaded, Settings)
+    assert (loaded.cache_bytes, loaded.bucket_endpoint) == (1024**3 // 2, "http://127.0.0.1:1")
 
 
 def test_a_list_of_texts_reaches_the_backend_with_commas() -> None:
