@@ -11,7 +11,7 @@ import shutil
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -337,7 +337,9 @@ class World:
             clock=self.clock,
             new_id=self._new_id,
         )
-        self._runner = web.AppRunner(application.build(self.services), access_log=None, shutdown_timeout=0.1)
+        # the process is killed in its workers' calls; what the web has begun, a lost answer shows as well
+        served = replace(self.services, bucket=bucket)
+        self._runner = web.AppRunner(application.build(served), access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, settings.host, settings.port, reuse_address=True).start()
 
