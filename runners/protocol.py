@@ -33,6 +33,9 @@ EVENT_PHASE = "phase"  # {phase: "checkout" | "setup" | "inputs" | "run" | "coll
 EVENT_RUN_STARTED = "run_started"  # {run}
 EVENT_RUN_ENDED = "run_ended"  # {run, exit, seconds, reason, sentence, imported, peak_rss_bytes, log_tail}
 
+# a framework, or the vendor's tool, does not see the devices that were ordered: as a reason and as an outcome
+DEVICE_UNHEALTHY = "device_unhealthy"
+
 # why a run ended, as the agent can tell; "" means exit status 0
 REASONS = (
     "",
@@ -43,12 +46,13 @@ REASONS = (
     "checkout_failed",  # commit not available
     "input_failed",  # download or hash
     "cancelled",
+    DEVICE_UNHEALTHY,
     "agent_error",  # our own fault
 )
 
 # how a lease ended: every run has had its EVENT_RUN_ENDED; it was told to stop; the agent itself failed
 INTERRUPTED = "interrupted"  # the machine is being taken away: what has been shipped is gone on from elsewhere
-OUTCOMES = ("done", "cancelled", "failed", INTERRUPTED)
+OUTCOMES = ("done", "cancelled", "failed", INTERRUPTED, DEVICE_UNHEALTHY)
 
 
 class PlaceholderError(ValueError):

@@ -63,6 +63,14 @@ class RunWork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceWork:
+    """The devices that each host of a lease has: `kind` is cuda, rocm, xpu or tpu."""
+
+    kind: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """All that one lease does, in order. `python` is a version such as "3.11", None for the machine's own.
 
@@ -77,6 +85,7 @@ class Work:
     inputs: tuple[InputWork, ...] = ()
     setup_timeout_s: int = 1800
     interruptible: bool = False
+    devices: DeviceWork | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +94,8 @@ class Offer:
 
     `provisioning` is standard, spot, flex-start or reserved. `scopes` name what it shares with other offers, such as
     its zone: a refusal names the scope that is to be left alone for a while. The order of a `queued` offer may stand
-    in a queue of the cloud for long before there is a machine.
+    in a queue of the cloud for long before there is a machine. `device` is cuda, rocm, xpu or tpu, and `devices` how
+    many of them frameworks must see there.
     """
 
     backend: str
@@ -95,6 +105,8 @@ class Offer:
     provisioning: str = "standard"
     scopes: tuple[str, ...] = ()
     queued: bool = False
+    device: str = ""
+    devices: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

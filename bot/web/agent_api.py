@@ -18,6 +18,7 @@ from bot.store.tables import Artifact, Lease, Machine, Request, Run
 from bot.web.keys import SERVICES, WAKE
 from runners.protocol import (
     CHECKPOINT_FOLDER,
+    DEVICE_UNHEALTHY,
     EVENT_PHASE,
     EVENT_RUN_ENDED,
     EVENT_RUN_STARTED,
@@ -25,7 +26,7 @@ from runners.protocol import (
     PREFIX,
     VERSION,
 )
-from runners.spec import KeptFile, Offer
+from runners.spec import DeviceWork, KeptFile, Offer
 
 HEARTBEAT_S = 10.0
 MAX_TEXT = 20_000
@@ -111,6 +112,7 @@ async def claim(request: web.Request) -> web.Response:
         files = await artifacts_of(tx, [run.id for run in runs]) if lease.continued else ()
     request.app[WAKE]()
     proxied = f"{services.settings.agent_url}{PREFIX}/source/{owner.full_name}.git"
+    offer = load(Offer, machine.offer) if machine else Offer(backend="")
     place = Place(
         # a local run is about a checkout on this host, whose path stands in for the repository's name
         source_url=owner.full_name if owner.kind == "local" else proxied,
@@ -118,7 +120,8 @@ async def claim(request: web.Request) -> web.Response:
         run_ids=tuple(run.id for run in runs),
         ended=frozenset(run.id for run in runs if run.state in ("done", "failed")),
         kept={run.id: _kept(run, files) for run in runs},
-        interruptible=machine is not None and load(Offer, machine.offer).provisioning == "spot",
+        interruptible=offer.provisioning == "spot",
+        devices=DeviceWork(kind=offer.device, count=offer.devices) if offer.device else None,
     )
     work = run_work(load(Call, owner.call), load(PlannedLease, lease.planned), place)
     answer = {"credential": credential, "heartbeat_s": HEARTBEAT_S, "deadline_at": lease.deadline_at}
@@ -197,9 +200,13 @@ async def finish(request: web.Request, lease: Lease) -> web.Response:
     async with services.database.write() as tx:
         unfinished = (Run.lease_id == lease.id, Run.state.in_(("queued", "running")))
         said = {"reason": "agent_error" if outcome == "done" else outcome, "sentence": str(body.get("sentence") or "")}
-        if outcome != INTERRUPTED:
+        if outcome not in (INTERRUPTED, DEVICE_UNHEALTHY):
             await tx.execute(update(Run).where(*unfinished).values(state="failed", **said))
         await tx.execute(update(Lease).where(Lease.id == lease.id).values(outcome=outcome, poked=True))
-        await tx.execute(poke(Machine, Machine.lease_id == lease.id))
+        mine = (Machine.lease_id == lease.id, Machine.state != "gone")
+        if outcome == DEVICE_UNHEALTHY:
+            why = {"code": outcome, "sentence": str(body.get("sentence") or "")[:500]}
+            await tx.execute(update(Machine).where(*mine).values(**why))
+        await tx.execute(poke(Machine, *mine))
     request.app[WAKE]()
     return web.json_response({})

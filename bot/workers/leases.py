@@ -23,7 +23,7 @@ from bot.store.rows import Change, poke
 from bot.store.tables import Artifact, Lease, Machine, Request, Run
 from bot.workers.base import Worker
 from bot.workers.measuring import judge_lease
-from runners.protocol import CHECKPOINT_FOLDER
+from runners.protocol import CHECKPOINT_FOLDER, DEVICE_UNHEALTHY, INTERRUPTED
 
 BOOT_S = 900.0
 SETUP_S = 3600.0
@@ -125,7 +125,9 @@ class Leases(Worker[Lease]):
     async def _boot(self, at: _Loaded) -> Change:
         lease, now = at.lease, self.services.clock()
         if lease.nonce_hash:
-            return Change(state="running", due_at=now + SUSPECT_S, writes=(self._tell(lease),))
+            # a quick agent may have ended before we saw it begin
+            due_at = now if lease.outcome else now + SUSPECT_S
+            return Change(state="running", due_at=due_at, writes=(self._tell(lease),))
         if at.machine and at.machine.state in ("closing", "gone"):
             return await self._lost(at, at.machine.code, at.machine.sentence)
         machine, hardware = at.machine, self.services.settings.hardware.get(lease.hardware)
@@ -144,8 +146,10 @@ class Leases(Worker[Lease]):
         lease, now = at.lease, self.services.clock()
         if lease.outcome == "second_claim":
             return await self._lost(at, "second_claim", "")
-        if lease.outcome == "interrupted":
+        if lease.outcome == INTERRUPTED:
             return await self._lost(at, "preempted", "")
+        if lease.outcome == DEVICE_UNHEALTHY:
+            return await self._lost(at, lease.outcome, at.machine.sentence if at.machine else "")
         if lease.outcome:
             return Change(
                 state="measuring",

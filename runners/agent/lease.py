@@ -34,6 +34,10 @@ _BETWEEN_RUNS_S = 10.0
 _TERMINATED = 128 + signal.SIGTERM
 
 
+class _UnhealthyError(Exception):
+    """The machine's devices do not work; the text is for people."""
+
+
 class Lease:
     """One lease on this machine."""
 
@@ -60,6 +64,10 @@ class Lease:
         self._host.sweep()
         try:
             self._prepare(work)
+            ill = [trouble for trouble in self._trouble.values() if trouble.reason == protocol.DEVICE_UNHEALTHY]
+            if ill:
+                # nothing that this machine could measure would mean anything
+                raise _UnhealthyError(ill[0].sentence)
             for run in work.runs:
                 if not (self._runs / f"{run.id}.json").exists():
                     self._run(run)
@@ -69,6 +77,8 @@ class Lease:
                 outcome = protocol.INTERRUPTED
         except (LeaseOverError, SilentError):
             raise
+        except _UnhealthyError as error:
+            outcome, sentence = protocol.DEVICE_UNHEALTHY, str(error)
         except Exception:
             # the bot hears that it is our fault; where exactly stands in our own log
             traceback.print_exc()
