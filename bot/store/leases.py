@@ -32,7 +32,12 @@ async def artifacts_of(tx: Transaction, run_ids: Sequence[str]) -> Sequence[Arti
 
 async def machine_of(tx: Transaction, lease_id: str) -> Machine | None:
     """The newest machine of a lease."""
-    newest = select(Machine).where(Machine.lease_id == lease_id).order_by(Machine.created_at.desc()).limit(1)
+    newest = (
+        select(Machine)
+        .where(Machine.lease_id == lease_id)
+        .order_by(Machine.created_at.desc(), Machine.id.desc())
+        .limit(1)
+    )
     return (await tx.scalars(newest)).one_or_none()
 
 
