@@ -86,6 +86,7 @@ class Work:
     setup_timeout_s: int = 1800
     interruptible: bool = False
     devices: DeviceWork | None = None
+    hosts: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +116,8 @@ class MachineOrder:
 
     `name` is legal in every cloud (at most 63 of a-z, 0-9 and -) and unique; creating it twice makes one. `attempt`
     counts the offers that were tried under this name. The machine must be gone by `deadline_at` (seconds since the
-    epoch) whatever happens to the bot. `token` is what its agent claims the lease with at `server_url`.
+    epoch) whatever happens to the bot. `token` is what its agent claims the lease with at `server_url`,
+    as its host number `member`.
     """
 
     name: str
@@ -126,6 +128,7 @@ class MachineOrder:
     deadline_at: float
     offer: Offer
     attempt: int = 1
+    member: int = 0
     options: Mapping[str, str] = field(default_factory=dict)
     # False: the commits come from somebody without write right, and the backend must isolate their code or refuse
     trusted: bool = False

@@ -141,7 +141,8 @@ class ConfigFault:
 class Hardware:
     """A name that `on=` may say, as the operator defined it. `price_usd_per_hour` 0 means: not billed.
 
-    `wait_s` is how long a request waits for a machine that the cloud does not have.
+    `wait_s` is how long a request waits for a machine that the cloud does not have, `hosts` how many machines a lease
+    has.
     """
 
     name: str
@@ -149,6 +150,7 @@ class Hardware:
     price_usd_per_hour: float = 0.0
     at_once: int = 1
     wait_s: float = 1800.0
+    hosts: int = 1
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -247,6 +249,7 @@ class PlannedLease:
     runs: tuple[PlannedRun, ...]
     timeout_s: int
     parameters: Mapping[str, str] = field(default_factory=dict)
+    hosts: int = 1
     estimate_usd: float = 0.0
     simulated: str = ""  # what the hardware only pretends to have
 

@@ -105,7 +105,8 @@ def _leases(benchmark: Benchmark, inputs: PlanInputs) -> list[PlannedLease]:
                 runs=runs,
                 timeout_s=timeout_s,
                 parameters=parameters,
-                estimate_usd=round(entry.price_usd_per_hour * timeout_s * len(runs) / 3600, 4),
+                hosts=entry.hosts,
+                estimate_usd=round(entry.price_usd_per_hour * entry.hosts * timeout_s * len(runs) / 3600, 4),
                 simulated=entry.simulated,
             )
         )

@@ -19,6 +19,7 @@ class Options:
     folder: Path
     cache: Path
     deadline_at: float
+    member: int = 0
     uid: int | None = None
     trusted: bool = False
     base_environment: Path | None = None
@@ -38,6 +39,7 @@ def parse(words: list[str]) -> Options:
     parser.add_argument("--folder", required=True, type=Path, help="where this lease works; removed at its end")
     parser.add_argument("--deadline", required=True, type=float, help="seconds since the epoch when all must be over")
     parser.add_argument("--cache", type=Path, help="folder for inputs, environments and interpreters to share")
+    parser.add_argument("--member", type=int, default=0, help="which of the hosts of this lease this is, from 0")
     parser.add_argument("--uid", type=int, help="user id for the repository's code, when this program is root")
     parser.add_argument("--trusted", action="store_true", help="the code may fill the shared cache of environments")
     parser.add_argument("--base-environment", type=Path, help="virtual environment that lies below every side's own")
@@ -56,6 +58,7 @@ def parse(words: list[str]) -> Options:
         folder=folder,
         cache=(found.cache or folder / "cache").resolve(),
         deadline_at=found.deadline,
+        member=found.member,
         uid=found.uid,
         trusted=found.trusted,
         base_environment=found.base_environment,
