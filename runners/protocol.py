@@ -2,7 +2,8 @@
 
 All messages are JSON objects over HTTP under `PREFIX`; files travel as raw bytes. Version 1:
 
-    POST claim                       {lease, token, nonce, agent}      -> {credential, heartbeat_s, deadline_at, work}
+    POST claim                       {lease, token | identity, nonce, agent}
+                                                                       -> {credential, heartbeat_s, deadline_at, work}
     POST heartbeat                   {phase, run, at}                  -> {stop: "" | reason, deadline_at}
     POST event                       {kind, run, ...}                  -> {}
     PUT  runs/RUN/files/PATH?offset= raw bytes appended at that offset -> {offset}; 409 {offset} when it is another
@@ -11,7 +12,8 @@ All messages are JSON objects over HTTP under `PREFIX`; files travel as raw byte
     GET  source/REPOSITORY_ID.git/…  git's smart HTTP, read only; the bot adds its own credentials
 
 Every call but claim carries `Authorization: Bearer <credential>`. A claim pins the nonce: the same nonce may claim
-again (its answer was lost), another one is refused and ends the lease.
+again (its answer was lost), another one is refused and ends the lease. `identity` is what some clouds give a machine
+to prove itself with, in place of the token of its order.
 
 A PUT at offset 0 begins the file anew (it was rewritten on the machine, or a manifest found it different). The agent
 takes 401, 403 and 410 as "this lease is over"; 408, 425, 429 and 5xx (other than 501) are tried again.

@@ -15,10 +15,11 @@ from bot.core.nouns import Call, PlannedLease
 from bot.core.orders import Place, run_work
 from bot.services import Services
 from bot.store.codec import dump, load
-from bot.store.leases import fingerprint, runs_of
+from bot.store.leases import fingerprint, machine_of, runs_of
 from bot.store.rows import poke
 from bot.store.tables import Artifact, Lease, Machine, Request, Run
 from bot.web.keys import SERVICES, WAKE
+from runners.backends.base import BackendError
 from runners.protocol import CHUNK_BYTES, EVENT_PHASE, EVENT_RUN_ENDED, EVENT_RUN_STARTED, PREFIX, VERSION
 
 HEARTBEAT_S = 10.0
@@ -80,9 +81,13 @@ async def _body(request: web.Request) -> dict[str, Any]:
 async def claim(request: web.Request) -> web.Response:
     """Pin the agent's nonce and hand out the work; the same nonce may ask again."""
     services, body = request.app[SERVICES], await _body(request)
-    token, nonce = str(body.get("token", "")), str(body.get("nonce", ""))
+    nonce = str(body.get("nonce", ""))
     if not nonce or body.get("version", VERSION) != VERSION:
         return fail(400, f"this server speaks version {VERSION} and needs a nonce")
+    try:
+        opens = await _opens(services, body)
+    except _NotProvenError as doubt:
+        return fail(doubt.status, str(doubt))
     credential = services.new_id() + services.new_id()
     now = services.clock()
     async with services.database.write() as tx:
@@ -91,7 +96,7 @@ async def claim(request: web.Request) -> web.Response:
             lease is None
             or lease.state not in LIVING
             or not lease.token_hash
-            or not hmac.compare_digest(lease.token_hash, fingerprint(token))
+            or not hmac.compare_digest(lease.token_hash, opens)
         ):
             return fail(401, "this token opens no lease")
         if lease.nonce_hash and lease.nonce_hash != fingerprint(nonce):
@@ -113,6 +118,39 @@ async def claim(request: web.Request) -> web.Response:
     work = run_work(load(Call, owner.call), load(PlannedLease, lease.planned), place)
     answer = {"credential": credential, "heartbeat_s": HEARTBEAT_S, "deadline_at": lease.deadline_at}
     return web.json_response({**answer, "work": json.loads(dump(work))})
+
+
+class _NotProvenError(Exception):
+    """An identity that does not open its lease, or that cannot be looked at now (503: the agent tries again)."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+async def _opens(services: Services, body: dict[str, Any]) -> str:
+    """The fingerprint of the token that a claim proves: what it carries, or that of the machine which it shows to be.
+
+    An identity is as good as the token of its machine's order, and ends with it when the lease gets another machine.
+    """
+    identity = str(body.get("identity", ""))
+    if not identity:
+        return fingerprint(str(body.get("token", "")))
+    async with services.database.read() as tx:
+        lease = await tx.get(Lease, str(body.get("lease", "")))
+        machine = await machine_of(tx, lease.id) if lease and lease.state in LIVING else None
+    backend = services.backends.get(machine.backend) if machine else None
+    if lease is None or machine is None or backend is None or not lease.token_hash:
+        raise _NotProvenError(401, "this identity opens no lease")
+    try:
+        doubt = await backend.doubts(identity, machine.id, services.settings.agent_url)
+    except BackendError as error:
+        doubt = error.sentence
+    except OSError:
+        raise _NotProvenError(503, "the identity cannot be checked now") from None
+    if doubt:
+        raise _NotProvenError(401, f"this identity opens no lease: {doubt}")
+    return lease.token_hash
 
 
 async def heartbeat(request: web.Request, lease: Lease) -> web.Response:

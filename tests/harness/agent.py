@@ -59,7 +59,9 @@ class ScriptedAgent:
 
     async def claim(self, nonce: str = "") -> None:
         """Claim with a nonce that is the machine's name, so that a second try is the same agent's."""
-        claim = {"lease": self.order.lease_id, "token": self.order.token, "nonce": nonce or self.order.name}
+        # three parts with points between them are a signed identity
+        proof = "identity" if self.order.token.count(".") == 2 else "token"
+        claim = {"lease": self.order.lease_id, proof: self.order.token, "nonce": nonce or self.order.name}
         answer = await self.post("claim", {**claim, "agent": "scripted", "version": VERSION})
         self.credential, self.work = answer["credential"], answer["work"]
 
