@@ -38,6 +38,8 @@ class AgentServer:
         self.deadline_at = deadline_at
         self.heartbeat_s = heartbeat_s
         self.faults = Faults()
+        # what the lease is claimed with: "token" or "identity"
+        self.proof = "token"
         self.nonces: list[str] = []
         self.events: list[dict[str, Any]] = []
         self.heartbeats: list[dict[str, Any]] = []
@@ -107,7 +109,7 @@ class AgentServer:
 
     async def _claim(self, request: web.Request) -> web.StreamResponse:
         message = await request.json()
-        if message["token"] != TOKEN or (self.nonces and message["nonce"] != self.nonces[0]):
+        if message[self.proof] != TOKEN or (self.nonces and message["nonce"] != self.nonces[0]):
             raise web.HTTPForbidden(text=json.dumps({"sentence": "claimed by another"}))
         self.nonces.append(message["nonce"])
         await self._notify()

@@ -54,8 +54,12 @@ async def test_no_runner_is_online(world: World) -> None:
     """For half an hour nobody takes the run: cancelled, the cause in the check; what comes later finds no ghost."""
     async with runners_of(world) as runners:
         runners.online.clear()
-        began = world.clock.now
+        world.hold_agents, began = True, world.clock.now
         await world.says("maya", "/benchmark resnet50 pairs=1 on=actions-gpu")
+        assert len(runners.living) == 1
+        world.clock.now += 1650
+        world.hold_agents = False
+        await world.settle()
         assert 1800 <= world.clock.now - began < 2400
         assert {run.conclusion for run in runners.runs} == {"cancelled"}
         (check,) = [check for check in world.repository.checks if check.fields["name"] == "benchbot / resnet50"]
@@ -74,7 +78,7 @@ async def test_the_second_label_has_one(world: World) -> None:
     """With several labels, each is waited for as long as the operator says."""
     hardware = Hardware(name="actions-gpu", backend="actions", options={"label": "big, gpu"})
     async with runners_of(world, hardware) as runners:
-        runners.options["patience_s"] = "300"
+        runners.options["patience_s"] = "60"
         await world.close_bot()
         await world.open_bot()
         await world.says("maya", "/benchmark resnet50 pairs=1 on=actions-gpu")
