@@ -318,6 +318,12 @@ class _Reader:
             backend = options.pop("backend", "local" if name == LOCAL.name else "")
             if not backend:
                 self._fault(where, "It does not say its `backend`.")
+            if options.get("simulate") and (backend != "local" or not name.endswith("-sim")):
+                self._fault(
+                    f"{where}.simulate",
+                    'It goes with `backend = "local"` and a name that ends in `-sim`, so that nobody takes its numbers '
+                    "for those of real hardware.",
+                )
             found[name] = Hardware(
                 name=name,
                 backend=backend,

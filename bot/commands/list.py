@@ -57,7 +57,8 @@ def _variants(benchmark: Benchmark) -> str:
 
 def _hardware(entry: Hardware) -> str:
     price = f"{entry.price_usd_per_hour:.2f} USD per hour" if entry.price_usd_per_hour else "not billed"
-    return f"- {code(entry.name)}: {price}, {entry.at_once} at once"
+    simulated = f", simulated {entry.simulated.upper()}" if entry.simulated else ""
+    return f"- {code(entry.name)}: {price}, {entry.at_once} at once{simulated}"
 
 
 def _codes(names: Iterable[str]) -> str:

@@ -151,6 +151,11 @@ class Hardware:
     wait_s: float = 1800.0
     options: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def simulated(self) -> str:
+        """What it only pretends to have ("tpu"); empty for hardware that is what it says."""
+        return self.options.get("simulate", "")
+
 
 # ---- a command and all that its handler may know ------------------------------------------------------------------
 
@@ -243,6 +248,7 @@ class PlannedLease:
     timeout_s: int
     parameters: Mapping[str, str] = field(default_factory=dict)
     estimate_usd: float = 0.0
+    simulated: str = ""  # what the hardware only pretends to have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,6 +331,7 @@ class BenchmarkReport:
     cost_usd: float = 0.0
     seconds: float = 0.0
     curves_url: str = ""
+    simulated: str = ""  # what its hardware only pretends to have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

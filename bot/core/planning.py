@@ -106,6 +106,7 @@ def _leases(benchmark: Benchmark, inputs: PlanInputs) -> list[PlannedLease]:
                 timeout_s=timeout_s,
                 parameters=parameters,
                 estimate_usd=round(entry.price_usd_per_hour * timeout_s * len(runs) / 3600, 4),
+                simulated=entry.simulated,
             )
         )
     return leases

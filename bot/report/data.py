@@ -41,6 +41,7 @@ def _benchmark(benchmark: BenchmarkReport) -> dict[str, object]:
         "scenario": benchmark.scenario,
         "init": benchmark.init,
         "hardware": benchmark.hardware,
+        "simulated": benchmark.simulated or None,
         "machine": benchmark.machine,
         "verdict": benchmark.verdict,
         "reason": _reason(benchmark.reason),

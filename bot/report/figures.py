@@ -10,11 +10,13 @@ that are drawn at once; the same curves give the same bytes.
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont, get_font
 from numpy.typing import NDArray
 
 from bot.report.text import plain, shorten
@@ -183,7 +185,14 @@ def _broken(axes: Axes, trace: Trace, colour: str) -> None:
 def _safe(text: str, most: int) -> str:
     """A label without what matplotlib would read as mathematics, and without letters its font lacks."""
     shown = shorten(plain(text), characters=most)
-    return "".join(character if ord(character) < 0x2E80 else "?" for character in shown) or "(no name)"
+    known = _letters()
+    return "".join(character if ord(character) in known else "?" for character in shown) or "(no name)"
+
+
+@cache
+def _letters() -> frozenset[int]:
+    """What the font can draw, by code point."""
+    return frozenset(get_font(findfont(FONT)).get_charmap())
 
 
 def _png(figure: Figure, dpi: int) -> bytes:

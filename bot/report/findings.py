@@ -86,6 +86,12 @@ def by_hardware(found: Iterable[Row]) -> dict[str, tuple[Row, ...]]:
     return {hardware: tuple(group) for hardware, group in grouped.items()}
 
 
+def simulated_note(benchmark: BenchmarkReport) -> str:
+    """What has to stand wherever its hardware is named; empty when it is real."""
+    what = benchmark.simulated
+    return f"simulated {what.upper()}: a CPU in its place, not comparable with a real one" if what else ""
+
+
 def counts(report: Report) -> tuple[tuple[str, int], ...]:
     """How many of the rows that decide have which word, worst first."""
     words = [row.word for row in rows(report) if row.decides]

@@ -128,6 +128,7 @@ def render_run(page: RunPage) -> str:
         ("Commit", run.commit),
         ("Time", duration(run.seconds) if run.seconds is not None else NOTHING),
     ]
+    facts += [("Not real", findings.simulated_note(page.benchmark))] if page.benchmark.simulated else []
     facts += [("Imported", run.imported)] if run.imported else []
     return _render("run.html", page=page, run=run, facts=facts, final=run.state in FINAL, links=_web(run.links))
 

@@ -29,7 +29,8 @@ def render_terminal(report: Report, *, colour: bool = False) -> str:
     if report.reason is not None:
         lines += ["", plain(report.reason.sentence)]
     for table in view.tables(findings.rows(report)) if report.state == "done" else ():
-        lines += ["", f"On {plain(table.hardware)}:", *_table(table, colour)]
+        place = f"{plain(table.hardware)}{f' ({table.simulated})' if table.simulated else ''}"
+        lines += ["", f"On {place}:", *_table(table, colour)]
     needs = view.items(report)
     if needs:
         lines += ["", "Needs you:"]

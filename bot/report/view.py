@@ -37,11 +37,15 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The rows that were measured on one hardware; `left_out` more rows, of any hardware, are on the page only."""
+    """The rows that were measured on one hardware; `left_out` more rows, of any hardware, are on the page only.
+
+    `simulated` says so where the hardware is no real one.
+    """
 
     hardware: str
     lines: tuple[Line, ...]
     left_out: int = 0
+    simulated: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +113,11 @@ def tables(rows: Iterable[Row], at_most: int | None = None) -> tuple[Table, ...]
     sorted_rows = tuple(rows)
     kept = sorted_rows if at_most is None else sorted_rows[:at_most]
     found = [
-        Table(hardware=hardware, lines=tuple(line(row) for row in group))
+        Table(
+            hardware=hardware,
+            lines=tuple(line(row) for row in group),
+            simulated=findings.simulated_note(group[0].benchmark),
+        )
         for hardware, group in findings.by_hardware(kept).items()
     ]
     left_out = len(sorted_rows) - len(kept)
@@ -260,7 +268,7 @@ def environment(report: Report) -> tuple[Fact, ...]:
     facts = []
     for benchmark in report.benchmarks:
         name = findings.label(benchmark)
-        where = [benchmark.hardware, *([benchmark.machine] if benchmark.machine else [])]
+        where = [part for part in (benchmark.hardware, findings.simulated_note(benchmark), benchmark.machine) if part]
         where += [duration(benchmark.seconds)] * (benchmark.seconds > 0)
         where += [money(benchmark.cost_usd)] * (benchmark.cost_usd > 0)
         facts.append(Fact(name=f"{name} ran on", text=", ".join(where)))

@@ -120,6 +120,7 @@ def _benchmark(rows: Rows, lease: Lease, base_url: str) -> BenchmarkReport:
         cost_usd=lease.cost_usd,
         seconds=finished - (lease.started_at or finished),
         curves_url=f"{base_url}/requests/{rows.request.id}/curves/{lease.id}.png" if has_curves else "",
+        simulated=planned.simulated,
     )
 
 

@@ -41,22 +41,30 @@ class Worker(ABC, Generic[Row]):
 
     async def tick(self) -> bool:
         """Drive one row that is due. False when none was."""
+        row = await self.claim()
+        if row is not None:
+            await self.drive(row)
+        return row is not None
+
+    async def claim(self) -> Row | None:
+        """Take the row that has waited longest, if one is due."""
         services = self.services
-        row = await claim(services.database, self.table, living(self.noun), services.new_id(), services.clock())
-        if row is None:
-            return False
+        return await claim(services.database, self.table, living(self.noun), services.new_id(), services.clock())
+
+    async def drive(self, row: Row) -> None:
+        """One step of a claimed row, written down. Raises only when the database is away."""
+        services = self.services
         try:
             async with asyncio.timeout(0.8 * CLAIM_S):
                 change = await self.step(row)
         except Exception as error:
             await self._failed(row, error)
-            return True
+            return
         if not legal(self.noun, row.state, change.state):
             raise AssertionError(f"{self.noun} {row.id} may not go from {row.state} to {change.state}")
         if not await save(services.database, row, change):
             log.warning("%s %s was claimed by somebody else meanwhile", self.noun, row.id)
         services.wake()
-        return True
 
     async def _failed(self, row: Row, error: Exception) -> None:
         where = f"{self.noun} {row.id} in {row.state}"

@@ -1,4 +1,4 @@
-"""Runs all workers in one process: each drives its rows while there are due ones, then waits for a nudge or a tick."""
+"""Runs all workers in one process: each claims rows while there are due ones, then waits for a nudge or a tick."""
 
 import asyncio
 import contextlib
@@ -11,6 +11,8 @@ from bot.workers.base import Worker
 log = logging.getLogger("benchbot.workers")
 
 TICK_S = 1.0
+# steps of one kind of row under way at the same time
+AT_ONCE = 4
 
 
 class Loop:
@@ -25,33 +27,49 @@ class Loop:
         self._nudges += 1
         self._nudge.set()
 
-    async def run(self, workers: Sequence[Worker[Any]], at_once: int = 4) -> None:
+    async def run(self, workers: Sequence[Worker[Any]]) -> None:
         """Drive the workers until cancelled. A step that is under way when that happens is taken over by its claim."""
         async with asyncio.TaskGroup() as group:
             for worker in workers:
-                for place in range(at_once if worker.noun in ("message", "machine", "delivery") else 2):
-                    # one of each looks at every tick; the others come when there is news, which work itself makes
-                    group.create_task(self._drive(worker, TICK_S if place == 0 else None))
+                group.create_task(self._drive(worker, group))
 
-    async def _drive(self, worker: Worker[Any], tick_s: float | None) -> None:
+    async def _drive(self, worker: Worker[Any], group: asyncio.TaskGroup) -> None:
+        """One looks for rows that are due; several steps may be under way at once."""
+        places = asyncio.Semaphore(AT_ONCE)
         pause_s = 1.0
         while True:
+            await places.acquire()
             seen = self._nudges
             try:
-                worked = await worker.tick()
+                row = await worker.claim()
                 pause_s = 1.0
             except Exception:
-                # the database itself is away: nothing can be written down, so wait and say so
-                log.exception("%s worker cannot work, trying again in %.0f s", worker.noun, pause_s)
-                await asyncio.sleep(pause_s)
+                places.release()
+                await self._away(worker, pause_s)
                 pause_s = min(30.0, 2 * pause_s)
                 continue
-            if not worked:
-                await self._idle(seen, tick_s)
+            if row is None:
+                places.release()
+                await self._idle(seen)
+            else:
+                group.create_task(self._step(worker, row, places))
 
-    async def _idle(self, seen: int, tick_s: float | None) -> None:
+    async def _step(self, worker: Worker[Any], row: Any, places: asyncio.Semaphore) -> None:
+        try:
+            await worker.drive(row)
+        except Exception:
+            await self._away(worker, 1.0)
+        finally:
+            places.release()
+
+    async def _away(self, worker: Worker[Any], pause_s: float) -> None:
+        # the database itself is away: nothing can be written down, so wait and say so
+        log.exception("%s worker cannot work, trying again in %.0f s", worker.noun, pause_s)
+        await asyncio.sleep(pause_s)
+
+    async def _idle(self, seen: int) -> None:
         if self._nudges != seen:
             return  # something happened while this worker looked
         self._nudge.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._nudge.wait(), tick_s)
+            await asyncio.wait_for(self._nudge.wait(), TICK_S)

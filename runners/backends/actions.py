@@ -6,8 +6,9 @@ claims with the identity that GitHub gives to the run.
 
 Options of `[backends.actions]`: `repository` ("owner/name"); `workflow` (benchbot.yml), `ref` (main); `patience_s`
 (1800: how long a run may wait for a runner); `ephemeral` ("true": every runner is thrown away after one job);
-`issuer` (another address that identities come from). `label` may stand there or in `[hardware.NAME]`: what the runner
-is labelled with; several are tried in order.
+`issuer` (another address that identities come from).
+There or in `[hardware.NAME]`: `label` (what the runner is labelled with; several are tried in order); `device` (cuda,
+rocm, xpu or tpu) with `count` (1), what frameworks must see on it.
 """
 
 import asyncio
@@ -34,6 +35,7 @@ _FORCE_S = 120.0
 _ACTIVE = ("queued", "in_progress", "waiting", "pending", "requested")
 _LEEWAY_S = 60
 _LAST_WORDS = 1000
+_DEVICES = ("cuda", "rocm", "xpu", "tpu")
 
 Run = Mapping[str, Any]
 
@@ -61,12 +63,19 @@ class ActionsBackend(Backend):
 
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
         """One for each label, in order."""
-        labels = re.split(r"[\s,]+", {**self.settings.options, **options}.get("label", "").strip())
-        if labels == [""]:
+        merged = {**self.settings.options, **options}
+        labels, device, count = merged.get("label", ""), merged.get("device", ""), merged.get("count", "1")
+        if not labels.strip():
             raise BackendError("config", "Set `label`, a label of your runners, in [backends.actions] or the hardware.")
         if not re.fullmatch("[0-9]{1,6}", self.settings.options.get("patience_s", "0")):
             raise BackendError("config", "patience_s in [backends.actions] is a whole number of seconds.")
-        return tuple(Offer(backend=self.name, zone=label) for label in labels)
+        if device not in ("", *_DEVICES) or not re.fullmatch("[1-9][0-9]{0,2}", count):
+            raise BackendError("config", f"device is one of {', '.join(_DEVICES)}, and count is how many of them.")
+        devices = int(count) if device else 0
+        return tuple(
+            Offer(backend=self.name, zone=label, queued=True, device=device, devices=devices)
+            for label in re.split(r"[\s,]+", labels.strip())
+        )
 
     async def create(self, order: MachineOrder) -> None:
         """Start the workflow, unless a run of this name and attempt is there."""

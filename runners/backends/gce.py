@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runners.backends.base import Backend, BackendError, BackendSettings
+from runners.google import CloudAwayError
 from runners.protocol import PREFIX
 from runners.spec import MachineOrder, Offer, Sighting
 from templates import load
@@ -74,10 +75,6 @@ GPUS = {
 _HYPERDISK = ("a4-", "a4x-", "g4-", "a3-ultragpu-")
 
 
-class CloudAwayError(OSError):
-    """The cloud cannot be reached or asks to come again later; the bot does."""
-
-
 class GceBackend(Backend):
     """Instances of one project."""
 
@@ -91,7 +88,7 @@ class GceBackend(Backend):
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
         """Every zone with the first kind of provisioning, then every zone with the second."""
         merged = {**self.settings.options, **options}
-        machine_type, _ = _shape(merged)
+        machine_type, gpus = _shape(merged)
         zones, kinds = _words(merged.get("zones", "")), _words(merged.get("provisioning", "standard"))
         for kind in kinds:
             if kind not in _PROVISIONING:
@@ -103,6 +100,8 @@ class GceBackend(Backend):
                 machine_type=machine_type,
                 provisioning=kind,
                 scopes=(self._project(), zone.rpartition("-")[0], zone),
+                device="cuda" if gpus else "",
+                devices=gpus,
             )
             for kind in kinds
             for zone in zones
@@ -302,6 +301,8 @@ def _instance(order: MachineOrder, options: Mapping[str, str], image: str, now: 
         deadline_at=int(order.deadline_at),
         grace_s=_DEADLINE_GRACE_S,
         gpus=gpus,
+        tpus=0,
+        environment="",
         uid=_CODE_UID,
         trusted=order.trusted,
     )

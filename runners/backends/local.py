@@ -5,7 +5,8 @@ so that either finds the other. When the bot is root, a lease's code runs as a u
 the bot's folder nor another lease's.
 
 Options: `base_environment` (a virtual environment below every side's own), `trust_all` ("true": run anybody's code
-although it is not isolated), `env.NAME` (a variable for the code, such as env.OMP_NUM_THREADS).
+although it is not isolated), `env.NAME` (a variable for the code, such as env.OMP_NUM_THREADS), `simulate` ("tpu": JAX
+and PyTorch/XLA see this host's CPU as `devices` devices, 8 where it is not set).
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from runners.agent import processes, trees
+from runners.agent import processes, trees, users
 from runners.backends.base import Backend, BackendError, BackendSettings
 from runners.bundle import build_agent
 from runners.spec import MachineOrder, Offer, Sighting
@@ -67,6 +68,7 @@ class LocalBackend(Backend):
 
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
         """This host."""
+        _simulation(options)
         return (Offer(backend=self.name, price_usd_per_hour=0.0),)
 
     async def create(self, order: MachineOrder) -> None:
@@ -118,9 +120,17 @@ class LocalBackend(Backend):
             deployment=order.deployment,
             lease_id=order.lease_id,
             deadline_at=order.deadline_at,
-            uid=self._free_uid() if self._root else None,
+            uid=None,
         )
-        self._write(label)
+        if not self._root:
+            self._write(label)
+            return label
+        busy = {other.uid for other in _marked(None).values() if other.uid is not None}
+        with users.taken_for(folder / "machine.json", _UIDS, busy) as uid:
+            if uid is None:
+                raise BackendError("no_capacity", "All users for leases on this host are taken.")
+            label = replace(label, uid=uid)
+            self._write(label)
         return label
 
     def _start(self, order: MachineOrder, label: _Label) -> _Label:
@@ -128,7 +138,9 @@ class LocalBackend(Backend):
         options = {**self.settings.options, **order.options}
         code = {key.removeprefix("env."): value for key, value in options.items() if key.startswith("env.")}
         _write_private(folder / "token", order.token)
-        _write_private(folder / "environment.json", json.dumps(code))
+        _write_private(
+            folder / "environment.json", json.dumps(code | _simulation(order.options, code.get("XLA_FLAGS", "")))
+        )
         words = [str(self._agent()), "--server", order.server_url, "--lease", order.lease_id]
         words += ["--token-file", str(folder / "token"), "--environment-file", str(folder / "environment.json")]
         words += ["--folder", str(folder / "lease"), "--cache", str(self.folder / "_cache")]
@@ -181,14 +193,13 @@ class LocalBackend(Backend):
                 processes.send(label.pid, signal.SIGSTOP)
                 processes.kill_below(label.pid)
                 processes.send(label.pid, signal.SIGKILL)
-            if label.uid is not None:
+            if label.uid is not None and (running or users.is_of(label.uid, folder / "machine.json")):
                 processes.kill_all_of(label.uid)
+                trees.remove_strays(label.uid)
         for pid in processes.working_in(folder / "lease"):
             processes.send(pid, signal.SIGKILL)
         if folder.exists():
             trees.remove(folder)
-        if label is not None and label.uid is not None:
-            trees.remove_strays(label.uid)
 
     def _label(self, name: str) -> _Label | None:
         try:
@@ -206,19 +217,22 @@ class LocalBackend(Backend):
         _write_private(fresh, json.dumps(asdict(label)))
         fresh.rename(path)
 
-    def _free_uid(self) -> int:
-        taken = {label.uid for label in (*self._labels(), *_marked(None).values())}
-        taken |= {processes.uid_of(process.pid) for process in processes.all_processes()}
-        for uid in _UIDS:
-            if uid not in taken:
-                return uid
-        raise BackendError("no_capacity", "All users for leases on this host are taken.")
-
     @contextmanager
     def _lock(self) -> Iterator[None]:
         with (self.folder / "_lock").open("wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+def _simulation(options: Mapping[str, str], flags: str = "") -> dict[str, str]:
+    """Variables that make the CPU look like what one hardware simulates, if it does. Raises BackendError."""
+    if "simulate" not in options:
+        return {}
+    devices = options.get("devices", "8")
+    if options["simulate"] != "tpu" or not devices.isdigit() or int(devices) < 1:
+        raise BackendError("config", "`simulate` can be tpu alone, and `devices` is a whole number from 1.")
+    flags = f"{flags} --xla_force_host_platform_device_count={devices}".strip()
+    return {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, "PJRT_DEVICE": "CPU", "CPU_NUM_DEVICES": devices}
 
 
 def _marked(deployment: str | None) -> dict[str, _Label]:

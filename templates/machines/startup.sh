@@ -20,6 +20,8 @@ stage "booted"
 command -v python3 >/dev/null || finish "failed: the image has no python3"
 umask 077
 mkdir -p /var/lib/benchbot && cd /var/lib/benchbot || finish "failed: no disk to write to"
+# one that the cloud starts again would run the lease a second time
+[ -e agent.log ] && finish "failed: the machine was started again"
 ask "$metadata/attributes/benchbot-token" >token || finish "failed: the metadata server gave no token"
 curl -sS --fail --retry 10 --retry-all-errors -o agent.pyz {{ server_url }}{{ agent_path }} \
   || finish "failed: the agent cannot be fetched from {{ server_url }}; can this network reach it?"
@@ -31,6 +33,19 @@ for _ in $(seq 60); do
 done
 [ "$found" -ge {{ gpus }} ] || finish "failed: {{ gpus }} GPUs were ordered, $found are usable; is the driver in the image?"
 {% endif %}
+{% if tpus %}
+devices=(/dev/accel[0-9]* /dev/vfio/[0-9]*)
+found=$(ls -d "${devices[@]}" 2>/dev/null | wc -l)
+[ "$found" -ge {{ tpus }} ] || finish "failed: {{ tpus }} TPU chips were ordered, $found are there; is it the right runtime version?"
+# the code is not root: it must be able to open the chips, and to lock memory for them
+chmod a+rw "${devices[@]}" 2>/dev/null
+ulimit -l unlimited
+{% endif %}
+{% if environment %}
+cat >environment.json <<'END'
+{{ environment }}
+END
+{% endif %}
 # the repository's code runs as a user of its own, who cannot ask the metadata server for anything
 useradd --uid {{ uid }} --no-create-home --shell /usr/sbin/nologin benchbot-code 2>/dev/null
 iptables -I OUTPUT -d 169.254.169.254 -p tcp --dport 80 -m owner --uid-owner {{ uid }} -j REJECT \
@@ -38,7 +53,8 @@ iptables -I OUTPUT -d 169.254.169.254 -p tcp --dport 80 -m owner --uid-owner {{ 
 umask 022
 stage "agent started"
 python3 agent.pyz --server {{ server_url }} --lease {{ lease_id }} --token-file token --folder lease --cache cache \
-  --deadline {{ deadline_at }} --uid {{ uid }}{{ " --trusted" if trusted else "" }} >agent.log 2>&1
+  --deadline {{ deadline_at }} --uid {{ uid }}{{ " --trusted" if trusted else "" }} \
+  {{ "--environment-file environment.json " if environment else "" }}>agent.log 2>&1
 status=$?
 tail -c 2000 agent.log
 finish "agent ended with status $status"

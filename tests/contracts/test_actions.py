@@ -79,6 +79,8 @@ async def test_a_machine_from_order_to_absence(github: Runners, tmp_path: Path) 
     """Ordered twice it is one run; it waits, runs, is listed by its name, and is cancelled until it has ended."""
     actions = github.backend(tmp_path)
     assert [offer.zone for offer in await actions.offers({"label": "gpu, big"})] == ["gpu", "big"]
+    (offer,) = await actions.offers({"label": "gpu", "device": "cuda", "count": "2"})
+    assert (offer.queued, offer.device, offer.devices) == (True, "cuda", 2)
     await actions.create(order())
     await actions.create(order())
     (run,) = github.runs
@@ -261,7 +263,12 @@ async def test_wrong_options(github: Runners, tmp_path: Path, options: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("options", "said"), [({}, "Set `label`"), ({"label": "gpu", "patience_s": "1h"}, "patience_s")]
+    ("options", "said"),
+    [
+        ({}, "Set `label`"),
+        ({"label": "gpu", "patience_s": "1h"}, "patience_s"),
+        ({"label": "gpu", "device": "gpu"}, "device is one of"),
+    ],
 )
 async def test_wrong_options_of_an_offer(github: Runners, tmp_path: Path, options: dict[str, str], said: str) -> None:
     """Found before anything is ordered."""
@@ -425,7 +432,7 @@ async def test_the_workflow(github: Runners, tmp_path: Path) -> None:
         job = _Job(tmp_path, {**run.inputs, "server": address, "trusted": "true"}, github, run)
         outputs = await job.run("Prepare")
         assert (outputs.returncode, job.outputs["folder"].startswith(str(tmp_path))) == (0, True), outputs
-        assert job.outputs["uid"].startswith("6") == (os.geteuid() == 0)
+        assert bool(job.outputs["uid"]) == (os.geteuid() == 0)
         assert (await job.run("Run the lease")).returncode == 0
         said = await job.run("Clear away")
         assert job.left() == []
@@ -452,6 +459,36 @@ async def test_the_workflow_says_what_is_missing(github: Runners, tmp_path: Path
     assert job.left() == []
 
 
+async def test_a_metadata_server_within_reach(github: Runners, tmp_path: Path) -> None:
+    """Whatever answers there may give out the host's own credentials."""
+    run = await running(github, github.backend(tmp_path))
+    async with TestServer(web.Application()) as server:
+        job = _Job(tmp_path, dict(run.inputs), github, run)
+        job.metadata = ("127.0.0.1", int(server.port or 0))
+        said = await job.run("Prepare")
+    assert said.returncode == 1
+    assert "The metadata server of this host answers" in said.stdout
+    await job.run("Clear away")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root gives the code a user of its own")
+async def test_each_job_of_a_host_has_its_own_user(github: Runners, tmp_path: Path) -> None:
+    """Two runners on one host: neither may end the other's processes."""
+    run = await running(github, github.backend(tmp_path))
+    users = set()
+    jobs = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        job = _Job(tmp_path / name, {**run.inputs, "server": "http://127.0.0.1:1"}, github, run)
+        await job.run("Prepare")
+        jobs.append(job)
+        users.add(job.outputs["uid"])
+    for job in jobs:
+        await job.run("Clear away")
+    assert len(users) == 2
+    assert [job.left() for job in jobs] == [[], []]
+
+
 async def _agent(_: web.Request) -> web.Response:
     return web.Response(text=AGENT)
 
@@ -465,8 +502,12 @@ class _Job:
         self.folder, self.inputs = folder, inputs
         self.outputs: dict[str, str] = {}
         (folder / "output").touch()
-        # curl's tries are many on a runner; here each step is to end at once
+        self.metadata = ("127.0.0.1", 1)
+        # curl's tries are many on a runner; here each step is to end at once, and to change nothing of this host
         (folder / "bin").mkdir()
+        for name in ("sudo", "iptables"):
+            (folder / "bin" / name).write_text("#!/bin/bash\nexit 1\n")
+            (folder / "bin" / name).chmod(0o755)
         (folder / "bin" / "curl").write_text(
             '#!/bin/bash\nexec /usr/bin/env -S PATH="$REAL_PATH" curl "$@" --retry 0\n'
         )
@@ -496,6 +537,9 @@ class _Job:
         step = self.steps[name]
         environment = self.environment | {key: self._filled(value) for key, value in step.get("env", {}).items()}
         script = step["run"].replace("/var/tmp/", f"{self.folder}/")
+        if name == "Prepare":
+            assert '("169.254.169.254", 80)' in script
+            script = script.replace('("169.254.169.254", 80)', str(self.metadata))
         assert "${{" not in script, "inputs reach the shell as variables only"
         process = await asyncio.create_subprocess_exec(
             *("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script),

@@ -242,7 +242,7 @@ async def test_machines_of_other_deployments_are_not_ours(cloud: ComputeEngine, 
 async def test_a_key_that_is_not_known(cloud: ComputeEngine, tmp_path: Path) -> None:
     """401 is the operator's to mend."""
     gce = backend(cloud, tmp_path)
-    (tmp_path / "gce-key.json").write_text(json.dumps(ComputeEngine(Hand()).credentials()))
+    (tmp_path / "gce-key.json").write_text(json.dumps(cloud.credentials(known=False)))
     with pytest.raises(BackendError) as refused:
         await gce.list_owned()
     assert refused.value.code == "config"

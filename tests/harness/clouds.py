@@ -10,9 +10,10 @@ from tests.harness.world import StandIn, World
 
 
 @asynccontextmanager
-async def cloud_with(world: World, hardware: Hardware, cloud: StandIn) -> AsyncIterator[None]:
+async def cloud_with(world: World, hardware: Hardware, cloud: StandIn | None = None) -> AsyncIterator[None]:
     """Restarts the bot with the hardware, and lets every benchmark of the repository run on it."""
-    world.clouds[hardware.backend] = cloud
+    if cloud is not None:
+        world.clouds[hardware.backend] = cloud
     settings = world.services.settings
     world.settings = replace(settings, hardware={**settings.hardware, hardware.name: hardware})
     await world.close_bot()

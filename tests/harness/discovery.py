@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import jsonschema_rs
 from aiohttp import web
@@ -20,6 +20,16 @@ _LONGEST = 300
 # parameters that every method takes
 _COMMON = frozenset(("$alt", "alt", "fields", "key", "prettyPrint", "quotaUser"))
 _BOUNDS = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1)}
+
+
+class Judge(Protocol):
+    """Says what is wrong with a call or an answer; an empty list is none."""
+
+    def check_request(self, method: str, path: str, query: Mapping[str, str], body: Any) -> list[str]:
+        """Violations of one call."""
+
+    def check_response(self, method: str, path: str, status: int, body: Any) -> list[str]:
+        """Violations of one answer; errors have their own shape, which every API shares."""
 
 
 @cache
@@ -72,7 +82,7 @@ class Description:
         ]
 
 
-def middleware(judge: Description, violations: list[str]) -> Middleware:
+def middleware(judge: Judge, violations: list[str]) -> Middleware:
     """Judges every call that passes a server, and its answer."""
 
     @web.middleware

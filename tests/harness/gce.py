@@ -7,24 +7,18 @@ documentation.
 import json
 import re
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import jwt
 from aiohttp import web
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from runners.backends.base import BackendSettings
 from runners.backends.gce import GceBackend
 from runners.spec import MachineOrder, Offer
-from tests.harness.discovery import description, middleware
+from tests.harness.discovery import description
+from tests.harness.google import PROJECT, GoogleService, Json
 
-Json = dict[str, Any]
-PROJECT = "bench-project"
 IMAGE = "common-cu129-ubuntu-2204-nvidia-580-v20261101"
 _BASE = f"/compute/v1/projects/{PROJECT}"
 _STATES = ("PROVISIONING", "STAGING", "RUNNING", "STOPPING", "TERMINATED")
@@ -53,28 +47,21 @@ class Instance:
     gone_at: float | None = None
 
 
-class ComputeEngine:
+class ComputeEngine(GoogleService):
     """The API of one project. `clock` is the world's; instances boot `boot_s` after their order."""
 
     def __init__(self, clock: Callable[[], float], *, boot_s: float = 0.0, delete_s: float = 0.0) -> None:
-        self.clock, self.boot_s, self.delete_s = clock, boot_s, delete_s
+        super().__init__(clock, description("compute.v1"), "compute.googleapis.com")
+        self.boot_s, self.delete_s = boot_s, delete_s
         self.faults = Faults()
         self.instances: dict[tuple[str, str], Instance] = {}
         self.operations: list[Json] = []
-        self.violations: list[str] = []
         self.inserts: list[tuple[str, str]] = []
-        self.calls: Counter[str] = Counter()
         self.console: dict[str, str] = {}
-        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self._numbers = iter(range(1, 1_000_000))
-        self._runner: web.AppRunner | None = None
-        self.url = ""
 
-    # ---- the server -------------------------------------------------------------------------------------------------
-
-    async def start(self) -> None:
-        """Listen on a port of loopback."""
-        app = web.Application(middlewares=[middleware(description("compute.v1"), self.violations), self._signed])
+    def routes(self, app: web.Application) -> None:
+        """What is answered."""
         zone = _BASE + "/zones/{zone}"
         app.router.add_post(f"{zone}/instances", self._insert)
         app.router.add_get(f"{zone}/instances/{{name}}", self._get)
@@ -84,44 +71,10 @@ class ComputeEngine:
         app.router.add_get(f"{zone}/operations", self._operations)
         app.router.add_get(f"{_BASE}/aggregated/instances", self._aggregated)
         app.router.add_get("/compute/v1/projects/{project}/global/images/family/{family}", self._image)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
 
-    async def stop(self) -> None:
-        """Listen no more."""
-        if self._runner:
-            await self._runner.cleanup()
-
-    def credentials(self) -> Json:
-        """A service account's key file, whose signatures this server accepts."""
-        pem = self._key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        return {
-            "type": "service_account",
-            "project_id": PROJECT,
-            "private_key_id": "key-1",
-            "private_key": pem.decode(),
-            "client_email": f"benchbot@{PROJECT}.iam.gserviceaccount.com",
-            "client_id": "1",
-            "token_uri": f"{self.url}/token",
-        }
-
-    @web.middleware
-    async def _signed(self, request: web.Request, handler: Any) -> web.StreamResponse:
-        self.calls[request.match_info.handler.__name__.strip("_")] += 1
-        try:
-            token = request.headers.get("Authorization", "").removeprefix("Bearer ")
-            now = time.time()
-            said = jwt.decode(token, self._key.public_key(), ["RS256"], options={"verify_aud": False})
-            assert said["exp"] > now
-        except (jwt.InvalidTokenError, AssertionError):
-            return _error(401, "authError", "Request had invalid authentication credentials.")
-        self._move()
-        answer: web.StreamResponse = await handler(request)
-        return answer
+    def refusal(self) -> web.Response:
+        """For a call that nobody signed."""
+        return _error(401, "authError", "Request had invalid authentication credentials.")
 
     # ---- for stories ------------------------------------------------------------------------------------------------
 
@@ -134,7 +87,7 @@ class ComputeEngine:
 
     def orders(self, server_url: str) -> dict[str, MachineOrder]:
         """What each running instance knows, from its own metadata."""
-        self._move()
+        self.move()
         found = {}
         for (zone, name), instance in self.instances.items():
             if instance.state != "RUNNING":
@@ -181,7 +134,7 @@ class ComputeEngine:
             request.transport.close()
         return web.json_response(operation)
 
-    def _move(self) -> None:
+    def move(self) -> None:
         """What has happened by itself since the last call."""
         now = self.clock()
         for key, instance in list(self.instances.items()):

@@ -109,6 +109,8 @@ def test_secrets_are_not_in_the_settings_text(tmp_path: Path) -> None:
         ),
         ({}, "[hardware.all]\nbackend = 'gce'", "hardware.all", "not `all`"),
         ({}, "[hardware]\na100 = 'gce'", "hardware.a100", "table"),
+        ({}, "[hardware.v5e-8]\nbackend = 'local'\nsimulate = 'tpu'", "hardware.v5e-8.simulate", "ends in `-sim`"),
+        ({}, "[hardware.tpu-sim]\nbackend = 'tpu'\nsimulate = 'tpu'", "hardware.tpu-sim.simulate", "local"),
         ({}, "[hardware.a100]\nbackend = 'gce'\nzones = [1]", "hardware.a100.zones", "text"),
         ({}, "[github]\napp_id = 1\nwebhook_secret = 's'", "github.private_key", "missing"),
         ({}, "[github]\napp_id = 1\nprivate_key = 'PRIVATE KEY'", "github.webhook_secret", "missing"),

@@ -8,7 +8,7 @@ import matplotlib
 import matplotlib.image
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -137,6 +137,7 @@ def test_the_interactive_part_of_the_library_is_not_loaded() -> None:
     st.lists(st.lists(st.floats(), max_size=40), max_size=3),
     HOSTILE,
 )
+@example([], [], "\u07fb")
 @settings(deadline=None, max_examples=25)
 def test_whatever_was_written_there_is_a_picture(head: list[list[float]], base: list[list[float]], label: str) -> None:
     panel = Panel(label=label, unit=label, head=tuple(map(_trace, head)), base=tuple(map(_trace, base)))

@@ -12,6 +12,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from bot.core.nouns import Link
 from bot.core.reasons import reason
+from bot.report.check import render_check
+from bot.report.comment import render_comment
 from bot.report.data import request_data
 from bot.report.page import (
     FileEntry,
@@ -158,6 +160,15 @@ def test_data_is_json(name: str) -> None:
     assert data["head_sha"] == HEAD
     assert data["comment"] == "x"
     assert [each["benchmark"] for each in data["benchmarks"]] == [each.benchmark for each in said.benchmarks]
+
+
+def test_simulated_hardware_is_called_so_everywhere() -> None:
+    said = report(benchmark(hardware="tpu-sim", simulated="tpu"))
+    page = render_request(RequestPage(report=said, pull_url="https://github.com/acme/digits/pull/7"))
+    for text in (render_terminal(said), page, render_comment(said, marker=""), render_check(said).summary):
+        assert "simulated TPU: a CPU in its place, not comparable with a real one" in text
+    (told,) = json.loads(json.dumps(request_data(said, comment="")))["benchmarks"]
+    assert (told["hardware"], told["simulated"]) == ("tpu-sim", "tpu")
 
 
 def test_numbers_that_json_lacks_are_words() -> None:

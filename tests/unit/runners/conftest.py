@@ -80,14 +80,17 @@ class Scene:
         run = {"id": name, "side": side, "seed": 1, "command": command, "words": {}, "raw": {}, "env": {}}
         return {**run, "timeout_s": 60, **more}
 
-    async def agent(self, *more: str, folder: str = "lease") -> asyncio.subprocess.Process:
-        """Start the agent."""
+    async def agent(
+        self, *more: str, folder: str = "lease", through: tuple[str, ...] = ()
+    ) -> asyncio.subprocess.Process:
+        """Start the agent, `through` another program where there is one."""
         token = self.folder / "token"
         token.write_text(TOKEN)
         words = ["--server", self.server.url, "--lease", "L1", f"--{self.server.proof}-file", str(token)]
         words += ["--folder", str(self.folder / folder), "--cache", str(self.folder / "cache")]
         words += ["--deadline", str(self.server.deadline_at), "--kill-after-s", "0.3", "--checkout-patience-s", "0.1"]
         process = await asyncio.create_subprocess_exec(
+            *through,
             sys.executable,
             str(self.bundle),
             *words,

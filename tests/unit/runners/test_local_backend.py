@@ -1,10 +1,12 @@
 """The local backend: machines that are processes, made once, found again, and gone without a trace."""
 
 import asyncio
+import json
 import os
 import sys
 import time
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -35,7 +37,9 @@ def _backend(folder: Path, **options: str) -> LocalBackend:
     return LocalBackend(BackendSettings(deployment=deployment, folder=folder, clock=time.time, options=told))
 
 
-def _order(backend: LocalBackend, scene: Scene, name: str = "one", *, trusted: bool = True) -> MachineOrder:
+def _order(
+    backend: LocalBackend, scene: Scene, name: str = "one", *, trusted: bool = True, **options: str
+) -> MachineOrder:
     return MachineOrder(
         name=f"bb-{backend.settings.deployment}-{name}",
         deployment=backend.settings.deployment,
@@ -44,7 +48,7 @@ def _order(backend: LocalBackend, scene: Scene, name: str = "one", *, trusted: b
         token=TOKEN,
         deadline_at=time.time() + 300,
         offer=Offer(backend="local"),
-        options={},
+        options=options,
         trusted=trusted,
     )
 
@@ -81,6 +85,40 @@ async def test_a_lease_from_order_to_nothing(backend: LocalBackend, scene: Scene
     assert not (backend.folder / order.name).exists()
 
 
+async def test_a_cpu_in_the_place_of_a_tpu(scene: Scene, tmp_path: Path) -> None:
+    """The code finds the variables that make it so; those of other leases on this host stay as they are."""
+    backend = _backend(tmp_path / "machines", **{"env.XLA_FLAGS": "--xla_cpu_x=1", "env.PJRT_DEVICE": "CUDA"})
+    scene.plan(scene.run("r1", "env"), setup="", setup_inputs=[])
+    order = _order(backend, scene, simulate="tpu", devices="4")
+    await backend.create(order)
+    await _until_ended(backend, order.name)
+    said = set(scene.server.text("r1", "log.txt").splitlines())
+    await backend.delete(order.name, "")
+    backend.clear()
+    assert {
+        "JAX_PLATFORMS=cpu",
+        "XLA_FLAGS=--xla_cpu_x=1 --xla_force_host_platform_device_count=4",
+        "PJRT_DEVICE=CPU",
+        "CPU_NUM_DEVICES=4",
+    } <= said
+
+
+@pytest.mark.skipif(find_spec("jax") is None, reason="JAX is not installed")
+async def test_jax_sees_that_many_devices(backend: LocalBackend, scene: Scene) -> None:
+    scene.plan(scene.run("r1", "python -c 'import jax; print(jax.devices())'"), setup="", setup_inputs=[])
+    order = _order(backend, scene, simulate="tpu", devices="8")
+    await backend.create(order)
+    await _until_ended(backend, order.name)
+    assert scene.server.text("r1", "log.txt").count("CpuDevice") == 8
+    await backend.delete(order.name, "")
+
+
+@pytest.mark.parametrize("options", [{"simulate": "gpu"}, {"simulate": "tpu", "devices": "0"}])
+async def test_what_cannot_be_simulated(backend: LocalBackend, options: dict[str, str]) -> None:
+    with pytest.raises(BackendError, match="`simulate` can be tpu alone"):
+        await backend.offers(options)
+
+
 async def test_deleted_in_the_middle_nothing_goes_on(backend: LocalBackend, scene: Scene) -> None:
     # a daemon that leaves its session and its group behind
     command = (
@@ -115,6 +153,23 @@ async def test_code_runs_as_another_user_and_sees_nothing_of_ours(
     assert "PRIVATE" not in said
     assert TOKEN not in said
     assert "BENCHBOT_MACHINE" not in said
+
+
+@as_root
+async def test_two_bots_of_one_host_never_share_a_user(backend: LocalBackend, scene: Scene, tmp_path: Path) -> None:
+    """A machine keeps its user until it is deleted, although nothing of it runs any more."""
+    scene.plan(scene.run("r1", "id -u"), setup="", setup_inputs=[])
+    mine = _order(backend, scene)
+    await backend.create(mine)
+    await _until_ended(backend, mine.name)
+    other = _backend(tmp_path / "other")
+    theirs = _order(other, scene)
+    await other.create(theirs)
+    users = [json.loads((each.folder / mine.name / "machine.json").read_text())["uid"] for each in (backend, other)]
+    assert users[0] != users[1]
+    await _until_ended(other, theirs.name)
+    await other.delete(theirs.name, "")
+    await backend.delete(mine.name, "")
 
 
 async def test_not_as_root_strangers_are_refused(tmp_path: Path, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,386 @@
+"""TPU machines of Google Cloud: nodes and queued resources of the Cloud TPU API, over REST with google-auth.
+
+A machine is a node. Spot, reserved and flex-start nodes, and standard ones that are `queued`, are ordered by a queued
+resource of the same name, and a machine is absent only when both are gone. Late refusals are found in the queued
+resource, or in the zone's operations. A node has no limit of its own: besides its lease only the reaper ends it.
+
+Options of `[backends.tpu]`: `project`; `service_account` (required: an account without roles for the machines);
+`credentials_file` (a service account's key; without it the environment's own credentials); `network`, `subnetwork`,
+`external_ip` (true), `runtime_version` (by generation), `endpoint` (another address of the API).
+Options of `[hardware.NAME]`: the same, and `zones` (in order of preference); `tpu` (a name of TPUS) with `count` chips,
+or `accelerator_type`; `provisioning` (standard, spot, reserved or flex-start, in order of preference); `queued` (true:
+standard orders stand in the queue, too); `reservation` (the name of one).
+"""
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from runners.backends.base import Backend, BackendError, BackendSettings
+from runners.google import CloudAwayError, GoogleApi, Refused
+from runners.protocol import PREFIX
+from runners.spec import MachineOrder, Offer, Sighting
+from templates import load
+
+_DEADLINE_GRACE_S = 900
+_CODE_UID = 61200
+_PROVISIONING = ("standard", "spot", "reserved", "flex-start")
+_FLEX_START_LONGEST_S = 7 * 86_400
+
+_STARTING = ("CREATING", "STARTING", "RESTARTING", "REIMAGING", "REPAIRING", "UNKNOWN", "STATE_UNSPECIFIED")
+_WAITING = ("CREATING", "ACCEPTED", "WAITING_FOR_RESOURCES", "STATE_UNSPECIFIED")
+_TAKEN_BACK = ("SUSPENDING", "SUSPENDED")
+
+
+@dataclass(frozen=True, slots=True)
+class Tpu:
+    """A generation: what its types begin with, how many they count to a chip, chips on one host, what it boots."""
+
+    prefix: str
+    per_chip: int
+    chips: tuple[int, ...]
+    runtime: str
+
+
+TPUS = {
+    "v2": Tpu("v2", 2, (4,), "tpu-ubuntu2204-base"),
+    "v3": Tpu("v3", 2, (4,), "tpu-ubuntu2204-base"),
+    "v4": Tpu("v4", 2, (4,), "tpu-ubuntu2204-base"),
+    "v5e": Tpu("v5litepod", 1, (1, 4, 8), "v2-alpha-tpuv5-lite"),
+    "v5p": Tpu("v5p", 2, (4,), "v2-alpha-tpuv5"),
+    "v6e": Tpu("v6e", 1, (1, 4, 8), "v2-alpha-tpuv6e"),
+}
+# how the chips of one host lie
+_BOUNDS = {1: "1,1,1", 4: "2,2,1", 8: "2,4,1"}
+
+
+class TpuBackend(Backend):
+    """Nodes of one project."""
+
+    name = "tpu"
+
+    def __init__(self, settings: BackendSettings) -> None:
+        super().__init__(settings)
+        options = settings.options
+        self._api = GoogleApi(
+            "Cloud TPU",
+            "tpu.googleapis.com",
+            credentials_file=options.get("credentials_file", ""),
+            endpoint=options.get("endpoint", ""),
+        )
+
+    async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
+        """Every zone with the first kind of provisioning, then every zone with the second."""
+        merged = {**self.settings.options, **options}
+        accelerator_type, chips, _ = _shape(merged)
+        _account(merged)
+        kinds = _words(merged.get("provisioning", "standard"))
+        for kind in kinds:
+            if kind not in _PROVISIONING:
+                raise BackendError("config", f"provisioning is {', '.join(_PROVISIONING)}, not {kind}.")
+        return tuple(
+            Offer(
+                backend=self.name,
+                zone=zone,
+                machine_type=accelerator_type,
+                provisioning=kind,
+                scopes=(self._project(), zone.rpartition("-")[0], zone),
+                queued=_is_queued(kind, merged),
+                device="tpu",
+                devices=max(1, chips),
+            )
+            for kind in kinds
+            for zone in _words(merged.get("zones", ""))
+        )
+
+    async def create(self, order: MachineOrder) -> None:
+        """Order the node, or the queued resource that brings it; a name that exists is this very order."""
+        merged = {**self.settings.options, **order.options}
+        zone, node = order.offer.zone, _node(order, merged)
+        version, kind, query, body = "v2", "nodes", {"nodeId": order.name}, node
+        if _is_queued(order.offer.provisioning, merged):
+            asked = str(uuid.uuid5(uuid.NAMESPACE_URL, f"benchbot:{order.name}:{order.attempt}"))
+            kind, query = "queuedResources", {"queuedResourceId": order.name, "requestId": asked}
+            place = f"projects/{self._project()}/locations/{zone}"
+            body = _queued_resource(order, merged, node, place, self.settings.clock())
+            # only the preview of the API knows how long a machine may run
+            version = "v2alpha1" if order.offer.provisioning == "flex-start" else "v2"
+        try:
+            await self._api.call("POST", self._path(zone, kind, version=version), query, body)
+        except Refused as refused:
+            if refused.name != "ALREADY_EXISTS":
+                raise _told(refused, zone) from None
+
+    async def observe(self, name: str, zone: str) -> Sighting:
+        """The node and its queued resource, or what the zone's operations say of one that is not there."""
+        node, queued = await self._both(name, zone)
+        seen = _sighting(name, zone, node, queued)
+        if queued or seen.state not in ("absent", "starting"):
+            return seen
+        ordered = await self._order_of(name, zone)
+        if "error" in ordered:
+            return _refused_late(replace(seen, state="stopped" if node else "absent"), ordered["error"])
+        return replace(seen, state="starting") if ordered and not ordered.get("done") else seen
+
+    async def delete(self, name: str, zone: str) -> None:
+        """Delete the queued resource with its node, or the node that has none."""
+        if not await self._delete(zone, "queuedResources", name, {"force": "true"}):
+            await self._delete(zone, "nodes", name, {})
+
+    async def list_owned(self) -> tuple[Sighting, ...]:
+        """Nodes and queued resources by label, in every zone of the project, whether configured or not."""
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        for kind in ("nodes", "queuedResources"):
+            for one in await self._list("-", kind):
+                _, _, _, zone, _, name = one["name"].split("/")
+                labels = (one if kind == "nodes" else _node_of(one)).get("labels", {})
+                if labels.get("benchbot") == self.settings.deployment:
+                    found.setdefault((zone, name), {})[kind] = one
+        return tuple(
+            _sighting(name, zone, both.get("nodes", {}), both.get("queuedResources", {}))
+            for (zone, name), both in found.items()
+        )
+
+    async def diagnose(self, name: str, zone: str) -> str:
+        """The stage that the start-up script has reached, and what the cloud says of the node's health."""
+        words: list[str] = []
+        try:
+            node, queued = await self._both(name, zone)
+            words += [f"queued resource: {_state(queued)}"] if queued else []
+            words += [f"node: {node.get('state')}", f"health: {node.get('health', 'not known')}"] if node else []
+            words += [node["healthDescription"]] if node.get("healthDescription") else []
+            words += [f"{one.get('symptomType')}: {one.get('details', '')}" for one in node.get("symptoms", [])]
+            path = self._path(zone, "nodes", f"{name}:getGuestAttributes")
+            told = await self._api.call("POST", path, {}, {"queryPath": "benchbot/"})
+            found = [item for one in told.get("guestAttributes", []) for item in one["queryValue"].get("items", [])]
+            words += [f"{item['key']}: {item['value']}" for item in found]
+        except (Refused, BackendError):
+            words.append("no stage was reached")
+        return "\n".join(words)
+
+    async def _both(self, name: str, zone: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The node and its queued resource."""
+        return await asyncio.gather(self._find(zone, "nodes", name), self._find(zone, "queuedResources", name))
+
+    async def _order_of(self, name: str, zone: str) -> dict[str, Any]:
+        """The newest operation that creates the node; empty when there is none."""
+        target = f"/locations/{zone}/nodes/{name}"
+        mine = [
+            one
+            for one in await self._list(zone, "operations")
+            if one.get("metadata", {}).get("target", "").endswith(target) and one["metadata"].get("verb") == "create"
+        ]
+        return max(mine, key=lambda one: str(one["metadata"].get("createTime", "")), default={})
+
+    async def _find(self, zone: str, kind: str, name: str) -> dict[str, Any]:
+        """Empty when it is not there."""
+        try:
+            return await self._api.call("GET", self._path(zone, kind, name), {})
+        except Refused as refused:
+            if refused.name == "NOT_FOUND":
+                return {}
+            raise refused.away() from None
+
+    async def _list(self, zone: str, kind: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        query: dict[str, str] = {}
+        while True:
+            try:
+                page = await self._api.call("GET", self._path(zone, kind), query)
+            except Refused as refused:
+                raise refused.away() from None
+            found += page.get(kind, [])
+            if not page.get("nextPageToken"):
+                return found
+            query = {"pageToken": page["nextPageToken"]}
+
+    async def _delete(self, zone: str, kind: str, name: str, query: Mapping[str, str]) -> bool:
+        """Whether there is something to delete."""
+        try:
+            await self._api.call("DELETE", self._path(zone, kind, name), query)
+        except Refused as refused:
+            if refused.name == "NOT_FOUND":
+                return False
+            # one that is just being made or deleted cannot be deleted now: the bot comes again
+            if refused.name != "FAILED_PRECONDITION" and not refused.is_later:
+                raise refused.away() from None
+        return True
+
+    def _project(self) -> str:
+        project = self.settings.options.get("project", "")
+        if not project:
+            raise BackendError("config", "Set `project` in [backends.tpu].")
+        return project
+
+    def _path(self, zone: str, *words: str, version: str = "v2") -> str:
+        return "/".join((version, "projects", self._project(), "locations", zone, *words))
+
+
+def _told(refused: Refused, zone: str) -> BackendError | CloudAwayError:
+    """A refused order in our words, with the scope that it is about."""
+    said, exhausted = refused.sentence.lower(), refused.name == "RESOURCE_EXHAUSTED" and not refused.is_rate
+    if refused.is_quota or (exhausted and "quota" in said):
+        return BackendError("quota", refused.sentence, zone.rpartition("-")[0] if "in region" in said else zone)
+    if "state preempted" in said:
+        return BackendError("preempted", refused.sentence)
+    if exhausted or "capacity" in said:
+        return BackendError("no_capacity", refused.sentence)
+    return refused.away()
+
+
+def _node(order: MachineOrder, options: Mapping[str, str]) -> dict[str, Any]:
+    """The node as the API wants it."""
+    accelerator_type, chips, runtime = _shape(options)
+    script = load("machines", "startup.sh").render(
+        server_url=order.server_url,
+        agent_path=f"{PREFIX}/agent.pyz",
+        lease_id=order.lease_id,
+        deadline_at=int(order.deadline_at),
+        grace_s=_DEADLINE_GRACE_S,
+        gpus=0,
+        tpus=chips,
+        environment=json.dumps(_environment(accelerator_type, chips)),
+        uid=_CODE_UID,
+        trusted=order.trusted,
+    )
+    network = {key: options[key] for key in ("network", "subnetwork") if options.get(key)}
+    return {
+        "acceleratorType": accelerator_type,
+        "runtimeVersion": runtime,
+        "labels": {
+            "benchbot": order.deployment,
+            "benchbot-lease": order.lease_id,
+            "benchbot-deadline": str(int(order.deadline_at)),
+        },
+        "networkConfig": {**network, "enableExternalIps": options.get("external_ip", "true") == "true"},
+        "serviceAccount": {"email": _account(options)},
+        "metadata": {"startup-script": script, "benchbot-token": order.token, "enable-guest-attributes": "TRUE"},
+        **({"schedulingConfig": {"reserved": True}} if order.offer.provisioning == "reserved" else {}),
+    }
+
+
+def _queued_resource(
+    order: MachineOrder, options: Mapping[str, str], node: Mapping[str, Any], place: str, now: float
+) -> dict[str, Any]:
+    """What brings the node when its turn has come. An order that comes too late for its deadline ends by itself."""
+    until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(order.deadline_at))
+    body: dict[str, Any] = {
+        "tpu": {"nodeSpec": [{"parent": place, "nodeId": order.name, "node": node}]},
+        "queueingPolicy": {"validUntilTime": until},
+    }
+    kind = order.offer.provisioning
+    if kind == "spot":
+        body["spot"] = {}
+    if kind == "reserved" and options.get("reservation"):
+        body["reservationName"] = f"{place}/reservations/{options['reservation']}"
+    if kind == "flex-start":
+        lives_s = max(600, int(order.deadline_at - now) + _DEADLINE_GRACE_S)
+        body["provisioningModel"] = "FLEX_START"
+        body["runDuration"] = {"maxRunDuration": f"{min(lives_s, _FLEX_START_LONGEST_S)}s"}
+    return body
+
+
+def _shape(options: Mapping[str, str]) -> tuple[str, int, str]:
+    """Accelerator type, chips (0: not known) and runtime version. Raises BackendError."""
+    wanted, runtime, count = options.get("accelerator_type", ""), options.get("runtime_version", ""), ""
+    if wanted:
+        prefix, _, count = wanted.rpartition("-")
+        name = next((name for name, tpu in TPUS.items() if tpu.prefix == prefix), "")
+        if not name and runtime:
+            return wanted, 0, runtime
+    else:
+        name, count = options.get("tpu", ""), options.get("count", "1")
+    if name not in TPUS:
+        raise BackendError(
+            "config",
+            f"Set `tpu` to one of {', '.join(TPUS)} with `count`, or `accelerator_type`; for another generation set "
+            "`accelerator_type` and `runtime_version`.",
+        )
+    tpu = TPUS[name]
+    if not count.isdigit():
+        raise BackendError("config", f"count is a whole number of chips, not {count}.")
+    chips = int(count) // tpu.per_chip if wanted else int(count)
+    if chips not in tpu.chips:
+        counts = ", ".join(str(each) for each in tpu.chips)
+        raise BackendError("config", f"{name} comes {counts} chips to a machine, not {chips}.")
+    return f"{tpu.prefix}-{chips * tpu.per_chip}", chips, runtime or tpu.runtime
+
+
+def _account(options: Mapping[str, str]) -> str:
+    """The account that the machines act as; the project's default one could do much, and code on them with it."""
+    account = options.get("service_account", "")
+    if not account or account.endswith("-compute@developer.gserviceaccount.com"):
+        raise BackendError(
+            "config",
+            "Set `service_account` in [backends.tpu] to an account without roles: without it TPU machines act as the "
+            "project's default account. `gcloud iam service-accounts create benchbot-machine` makes one; give it no "
+            "role.",
+        )
+    return account
+
+
+def _environment(accelerator_type: str, chips: int) -> dict[str, str]:
+    """What the TPU's library asks the metadata server for, which is closed to the code."""
+    known = {"TPU_SKIP_MDS_QUERY": "true", "TPU_ACCELERATOR_TYPE": accelerator_type, "TPU_WORKER_ID": "0"}
+    known |= {"TPU_WORKER_HOSTNAMES": "localhost", "TPU_HOST_BOUNDS": "1,1,1", "PJRT_DEVICE": "TPU"}
+    return known | ({"TPU_CHIPS_PER_HOST_BOUNDS": _BOUNDS[chips]} if chips else {})
+
+
+def _is_queued(provisioning: str, options: Mapping[str, str]) -> bool:
+    return provisioning != "standard" or options.get("queued", "false").lower() == "true"
+
+
+def _words(text: str) -> list[str]:
+    return text.replace(",", " ").split()
+
+
+def _state(found: Mapping[str, Any]) -> str:
+    """A queued resource's."""
+    return str(found.get("state", {}).get("state", "STATE_UNSPECIFIED"))
+
+
+def _node_of(queued: Mapping[str, Any]) -> dict[str, Any]:
+    """The node that a queued resource was ordered to bring."""
+    specs = queued.get("tpu", {}).get("nodeSpec", [])
+    return dict(specs[0].get("node", {})) if specs else {}
+
+
+def _sighting(name: str, zone: str, node: Mapping[str, Any], queued: Mapping[str, Any]) -> Sighting:
+    labels = (node or _node_of(queued)).get("labels", {})
+    deadline = labels.get("benchbot-deadline", "")
+    seen = Sighting(
+        name=name,
+        state="absent",
+        zone=zone,
+        lease_id=labels.get("benchbot-lease", ""),
+        deadline_at=float(deadline) if deadline.isdigit() else None,
+    )
+    place = _state(queued)
+    if queued and place == "FAILED":
+        return _refused_late(replace(seen, state="stopped"), queued["state"].get("failedData", {}).get("error", {}))
+    if queued and place in _TAKEN_BACK:
+        by_hand = queued["state"].get("stateInitiator") == "USER"
+        return replace(seen, state="stopped", code="" if by_hand else "preempted")
+    if node:
+        state, spot = node.get("state", ""), "spot" in queued or node.get("schedulingConfig", {}).get("spot")
+        if state == "READY":
+            return replace(seen, state="running")
+        if state in _STARTING:
+            return replace(seen, state="starting")
+        code = "preempted" if state == "PREEMPTED" or spot else ""
+        return replace(seen, state="stopped", code=code, evidence=node.get("healthDescription", ""))
+    if queued:
+        waits = "waiting" if place in _WAITING else "starting" if place in ("PROVISIONING", "ACTIVE") else "stopped"
+        return replace(seen, state=waits)
+    return seen
+
+
+def _refused_late(seen: Sighting, error: Mapping[str, Any]) -> Sighting:
+    """The sighting with the reason that an operation or a queued resource ended with."""
+    told = _told(Refused("Cloud TPU", error), seen.zone)
+    code, scope = (told.code, told.scope) if isinstance(told, BackendError) else ("no_capacity", "")
+    return replace(seen, code=code, scope=scope, evidence=str(error.get("message", "")))
