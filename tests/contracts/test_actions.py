@@ -539,7 +539,8 @@ class _Job:
         script = step["run"].replace("/var/tmp/", f"{self.folder}/")
         if name == "Prepare":
             assert '("169.254.169.254", 80)' in script
-            script = script.replace('("169.254.169.254", 80)', str(self.metadata))
+            host, port = self.metadata
+            script = script.replace('("169.254.169.254", 80)', f'("{host}", {port})')
         assert "${{" not in script, "inputs reach the shell as variables only"
         process = await asyncio.create_subprocess_exec(
             *("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script),
