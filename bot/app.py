@@ -12,6 +12,7 @@ from aiohttp import ClientSession, ClientTimeout, web
 
 from bot.artifacts.local import LocalStore
 from bot.github.auth import AppKey
+from bot.github.caller import Caller
 from bot.github.client import GitHub
 from bot.services import Services
 from bot.settings import Settings
@@ -92,7 +93,7 @@ def workers(services: Services) -> tuple[Worker[Any], ...]:
     return (Requests(services), Leases(services), Machines(services), *with_github)
 
 
-def build_backends(settings: Settings) -> Mapping[str, Backend]:
+def build_backends(settings: Settings, github: GitHub | None = None) -> Mapping[str, Backend]:
     """Every backend that the configured hardware names or that has a table: machines may outlive their hardware."""
     known = find_backends()
     wanted = {hardware.backend for hardware in settings.hardware.values()} | set(settings.backends)
@@ -103,6 +104,7 @@ def build_backends(settings: Settings) -> Mapping[str, Backend]:
                 folder=settings.machines_folder / name,
                 clock=time.time,
                 options=settings.backend_options(name),
+                github=Caller(github) if github else None,
             )
         )
         for name in sorted(wanted & set(known))
@@ -126,7 +128,7 @@ async def open_bot(settings: Settings) -> AsyncIterator[Bot]:
             settings=settings,
             database=database,
             github=github,
-            backends=build_backends(settings),
+            backends=build_backends(settings, github),
             artifacts=LocalStore(settings.data_folder / "artifacts"),
             clock=time.time,
             wake=loop.wake,

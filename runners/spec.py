@@ -6,6 +6,7 @@ values; its field names are the message's keys.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,3 +151,26 @@ class Sighting:
     evidence: str = ""
     code: str = ""
     scope: str = ""
+
+
+class GitHubRefusal(Exception):
+    """GitHub's no to one call: its HTTP status, and its sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+
+
+class GitHubCaller(Protocol):
+    """GitHub's REST API for backends that live there, with the rights of the bot's App.
+
+    `repository` is "owner/name"; `path` is below it, such as /actions/runs/7. Returns GitHub's JSON. Raises
+    GitHubRefusal for a no that stays a no, and an OSError for what may pass.
+    """
+
+    async def get(self, repository: str, path: str) -> Any:
+        """Read something."""
+
+    async def post(self, repository: str, path: str, body: Mapping[str, Any]) -> Any:
+        """Change something."""

@@ -17,6 +17,7 @@ from bot.store.leases import artifacts_of, fingerprint, machine_of, members_of, 
 from bot.store.rows import poke
 from bot.store.tables import Artifact, Lease, Machine, Member, Request, Run
 from bot.web.keys import SERVICES, WAKE
+from bot.web.proving import NotProvenError, proven
 from runners.protocol import (
     CHECKPOINT_FOLDER,
     DEVICE_UNHEALTHY,
@@ -101,9 +102,13 @@ async def body_of(request: web.Request) -> dict[str, Any]:
 async def claim(request: web.Request) -> web.Response:
     """Pin the agent's nonce and hand out the work; the same nonce may ask again."""
     services, body = request.app[SERVICES], await body_of(request)
-    token, nonce = str(body.get("token", "")), str(body.get("nonce", ""))
+    nonce = str(body.get("nonce", ""))
     if not nonce or body.get("version", VERSION) != VERSION:
         return fail(400, f"this server speaks version {VERSION} and needs a nonce")
+    try:
+        opens = await proven(services, body)
+    except NotProvenError as doubt:
+        return fail(doubt.status, str(doubt))
     credential = services.new_id() + services.new_id()
     now = services.clock()
     async with services.database.write() as tx:
@@ -112,7 +117,7 @@ async def claim(request: web.Request) -> web.Response:
             lease is None
             or lease.state not in LIVING
             or not lease.token_hash
-            or not hmac.compare_digest(lease.token_hash, fingerprint(token))
+            or not hmac.compare_digest(lease.token_hash, opens)
         ):
             return fail(401, "this token opens no lease")
         planned = load(PlannedLease, lease.planned)

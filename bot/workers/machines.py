@@ -124,7 +124,8 @@ class Machines(Worker[Machine]):
             writes = (warmed(scopes), poke(Lease, Lease.id == row.lease_id))
             return Change(state="up", due_at=now + LOOK_S, values={"token": "", **began}, writes=writes)
         if seen.state == "waiting":
-            return Change(state="starting", due_at=now + OLDER_LOOK_S)
+            # what it waits for is what people are told when it waits too long
+            return Change(state="starting", due_at=now + OLDER_LOOK_S, values={"sentence": seen.evidence})
         if seen.state == "starting":
             young = now - began["up_at"] < YOUNG_S
             wake = () if row.up_at else (poke(Lease, Lease.id == row.lease_id),)

@@ -101,10 +101,10 @@ class Lease:
             fresh = kept.with_suffix(".new")
             fresh.write_text(secrets.token_hex(16))
             fresh.rename(kept)
-        token = self._options.token_file.read_text().strip()
+        proof = self._options.proof_file.read_text().strip()
         message = {
             "lease": self._options.lease,
-            "token": token,
+            self._options.proof: proof,
             "nonce": kept.read_text(),
             "agent": protocol.VERSION,
             "member": self._options.member,
@@ -112,7 +112,7 @@ class Lease:
         }
         answer = self._link.post("claim", message, patience_s=self.deadline_at - time.time())
         self._link.credential = str(answer["credential"])
-        self._host.masked = (token, self._link.credential)
+        self._host.masked = (proof, self._link.credential)
         return answer
 
     def _hear(self, answer: Mapping[str, Any]) -> None:

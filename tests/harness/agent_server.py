@@ -38,6 +38,8 @@ class AgentServer:
         self.deadline_at = deadline_at
         self.heartbeat_s = heartbeat_s
         self.faults = Faults()
+        # what the lease is claimed with: "token" or "identity"
+        self.proof = "token"
         self.nonces: list[str] = []
         self.ready: dict[int, str] = {}
         self.port = 0
@@ -116,7 +118,7 @@ class AgentServer:
     async def _claim(self, request: web.Request) -> web.StreamResponse:
         message = await request.json()
         member = message["member"]
-        if message["token"] != TOKEN or (not member and self.nonces and message["nonce"] != self.nonces[0]):
+        if message[self.proof] != TOKEN or (not member and self.nonces and message["nonce"] != self.nonces[0]):
             raise web.HTTPForbidden(text=json.dumps({"sentence": "claimed by another"}))
         if not member:
             self.nonces.append(message["nonce"])
