@@ -16,6 +16,7 @@ from bot.github.client import GitHub
 from bot.services import Services
 from bot.settings import Settings
 from bot.store.database import Database
+from bot.store.hosts import StoredPool
 from bot.store.migrate import migrate
 from bot.web import application
 from bot.workers import reaper
@@ -92,7 +93,7 @@ def workers(services: Services) -> tuple[Worker[Any], ...]:
     return (Requests(services), Leases(services), Machines(services), *with_github)
 
 
-def build_backends(settings: Settings) -> Mapping[str, Backend]:
+def build_backends(settings: Settings, database: Database) -> Mapping[str, Backend]:
     """Every backend that the configured hardware names or that has a table: machines may outlive their hardware."""
     known = find_backends()
     wanted = {hardware.backend for hardware in settings.hardware.values()} | set(settings.backends)
@@ -103,6 +104,7 @@ def build_backends(settings: Settings) -> Mapping[str, Backend]:
                 folder=settings.machines_folder / name,
                 clock=time.time,
                 options=settings.backend_options(name),
+                pool=StoredPool(database, time.time),
             )
         )
         for name in sorted(wanted & set(known))
@@ -126,7 +128,7 @@ async def open_bot(settings: Settings) -> AsyncIterator[Bot]:
             settings=settings,
             database=database,
             github=github,
-            backends=build_backends(settings),
+            backends=build_backends(settings, database),
             artifacts=LocalStore(settings.data_folder / "artifacts"),
             clock=time.time,
             wake=loop.wake,

@@ -33,6 +33,7 @@ REASONS = {
         _reason("config", "infra", "The machine could not be ordered as the operator configured it."),
         _reason("untrusted", "infra", "This hardware does not keep strangers' code apart from the bot."),
         _reason("boot_timeout", "infra", "The machine did not report for work in time.", retry=True),
+        _reason("device_unhealthy", "infra", "The machine's devices do not work.", retry=True),
         _reason("preempted", "infra", "The cloud took the machine back.", retry=True),
         _reason("agent_lost", "infra", "The machine stopped answering.", retry=True),
         _reason("second_claim", "infra", "Two agents claimed the same machine.", retry=True),

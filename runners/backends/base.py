@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from runners.spec import MachineOrder, Offer, Sighting
+from runners.spec import HostPool, MachineOrder, Offer, Sighting
 
 
 class BackendError(Exception):
@@ -33,6 +33,7 @@ class BackendSettings:
     folder: Path
     clock: Callable[[], float]
     options: Mapping[str, str]
+    pool: HostPool | None = None
 
 
 class Backend(ABC):
