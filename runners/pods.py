@@ -51,6 +51,11 @@ class Needs:
     count: int
     told: str
 
+    @property
+    def device(self) -> str:
+        """As frameworks call it; empty without one."""
+        return {_GPU: "cuda", _TPU: "tpu"}.get(self.resource, "")
+
 
 def needs_of(options: Mapping[str, str]) -> Needs:
     """From the operator's options. Raises BackendError."""

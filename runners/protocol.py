@@ -6,7 +6,8 @@ All messages are JSON objects over HTTP under `PREFIX`; files travel as raw byte
     POST heartbeat                   {phase, run, at}                  -> {stop: "" | reason, deadline_at}
     POST event                       {kind, run, ...}                  -> {}
     PUT  runs/RUN/files/PATH?offset= raw bytes appended at that offset -> {offset}; 409 {offset} when it is another
-    POST runs/RUN/manifest           {files: [{path, size, sha256}]}   -> {wanted: [{path, offset}]}
+    GET  runs/RUN/files/PATH         a file that an earlier machine of the lease has shipped (`kept` in the work)
+    POST runs/RUN/manifest           {files: [{path, size, sha256, sent_as?}], complete} -> {wanted: [{path, offset}]}
     POST finish                      {outcome, sentence}               -> {}; outcome is one of OUTCOMES
     GET  source/REPOSITORY_ID.git/…  git's smart HTTP, read only; the bot adds its own credentials
 
@@ -43,6 +44,9 @@ EVENT_PHASE = "phase"  # {phase: "checkout" | "setup" | "inputs" | "run" | "coll
 EVENT_RUN_STARTED = "run_started"  # {run}
 EVENT_RUN_ENDED = "run_ended"  # {run, exit, seconds, reason, sentence, imported, peak_rss_bytes, log_tail}
 
+# a framework, or the vendor's tool, does not see the devices that were ordered: as a reason and as an outcome
+DEVICE_UNHEALTHY = "device_unhealthy"
+
 # why a run ended, as the agent can tell; "" means exit status 0
 REASONS = (
     "",
@@ -53,11 +57,13 @@ REASONS = (
     "checkout_failed",  # commit not available
     "input_failed",  # download or hash
     "cancelled",
+    DEVICE_UNHEALTHY,
     "agent_error",  # our own fault
 )
 
 # how a lease ended: every run has had its EVENT_RUN_ENDED; it was told to stop; the agent itself failed
-OUTCOMES = ("done", "cancelled", "failed")
+INTERRUPTED = "interrupted"  # the machine is being taken away: what has been shipped is gone on from elsewhere
+OUTCOMES = ("done", "cancelled", "failed", INTERRUPTED, DEVICE_UNHEALTHY)
 
 
 class PlaceholderError(ValueError):

@@ -35,11 +35,21 @@ class InputWork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptFile:
+    """A file that a run had shipped from an earlier machine: path below the run, bytes, 64 hex digits."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunWork:
     """One training command.
 
     `command` is the repository's template; the agent fills `{inputs.NAME}` in, all else is in `words` and `raw`
-    (see `protocol.fill`). `env` are the documented BENCHBOT_ variables that the bot knows.
+    (see `protocol.fill`). `env` are the documented BENCHBOT_ variables that the bot knows. `kept` is what it goes on
+    from when an earlier machine was taken away.
     """
 
     id: str
@@ -50,11 +60,23 @@ class RunWork:
     raw: Mapping[str, str]
     env: Mapping[str, str]
     timeout_s: int
+    kept: tuple[KeptFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceWork:
+    """The devices that each host of a lease has: `kind` is cuda, rocm, xpu or tpu."""
+
+    kind: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """All that one lease does, in order. `python` is a version such as "3.11", None for the machine's own."""
+    """All that one lease does, in order. `python` is a version such as "3.11", None for the machine's own.
+
+    `interruptible`: the machine may be taken away, so checkpoints are shipped while the training goes on.
+    """
 
     sides: Mapping[str, SideWork]
     runs: tuple[RunWork, ...]
@@ -63,6 +85,8 @@ class Work:
     python: str | None = None
     inputs: tuple[InputWork, ...] = ()
     setup_timeout_s: int = 1800
+    interruptible: bool = False
+    devices: DeviceWork | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +95,8 @@ class Offer:
 
     `provisioning` is standard, spot, flex-start or reserved. `scopes` name what it shares with other offers, such as
     its zone: a refusal names the scope that is to be left alone for a while. The order of a `queued` offer may stand
-    in a queue of the cloud for long before there is a machine.
+    in a queue of the cloud for long before there is a machine. `device` is cuda, rocm, xpu or tpu, and `devices` how
+    many of them frameworks must see there.
     """
 
     backend: str
@@ -81,6 +106,8 @@ class Offer:
     provisioning: str = "standard"
     scopes: tuple[str, ...] = ()
     queued: bool = False
+    device: str = ""
+    devices: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,12 +156,14 @@ class PoolHost:
 
     `state` is free, given (it has not asked since), sent (it has not said that it has it), running, stopped, or leaving
     (it shall end and remove what it holds). In all but the first it holds `order`, since `used_at`; `code` and `said`
-    tell what became of that. `trouble` is why its devices cannot be used now, `quarantined` why it must not be used.
+    tell what became of that. `kinds` counts its devices by cuda, rocm, xpu and tpu. `trouble` is why they cannot be
+    used now, `quarantined` why the host must not be used.
     """
 
     name: str
     labels: frozenset[str]
     devices: str
+    kinds: Mapping[str, int]
     isolates: bool
     state: str
     seen_at: float

@@ -51,3 +51,11 @@ class ArtifactStore(ABC):
     @abstractmethod
     async def truncate(self, run_id: str, path: str, size: int) -> None:
         """Cut a file back, before the agent sends the rest again."""
+
+    @abstractmethod
+    async def rename(self, run_id: str, path: str, target: str) -> None:
+        """Give a file another name, in place of what had it."""
+
+    @abstractmethod
+    async def remove(self, run_id: str, path: str) -> None:
+        """Remove a file; one that is not there is fine."""

@@ -40,6 +40,14 @@ class LocalStore(ArtifactStore):
             with file.open("r+b") as out:
                 out.truncate(size)
 
+    async def rename(self, run_id: str, path: str, target: str) -> None:
+        """See `ArtifactStore.rename`."""
+        self._path(run_id, path).replace(self._path(run_id, target))
+
+    async def remove(self, run_id: str, path: str) -> None:
+        """See `ArtifactStore.remove`."""
+        self._path(run_id, path).unlink(missing_ok=True)
+
 
 def _append(file: Path, offset: int, data: bytes) -> int:
     end = file.stat().st_size if file.is_file() else 0

@@ -6,10 +6,10 @@ can fill in.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bot.core.nouns import Benchmark, Call, PlannedLease, PlannedRun, RepoConfig
-from runners.spec import InputWork, RunWork, SideWork, Source, Work
+from runners.spec import DeviceWork, InputWork, KeptFile, RunWork, SideWork, Source, Work
 
 # literal braces and placeholders, in the order in which `runners.protocol.fill` reads them
 _PIECES = re.compile(r"\{\{|\}\}|\{[^}]*\}")
@@ -17,11 +17,18 @@ _PIECES = re.compile(r"\{\{|\}\}|\{[^}]*\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the machine finds things: git addresses, `{repository}` in the second one; a run's id for each position."""
+    """Where the machine finds things: git addresses, `{repository}` in the second one; a run's id for each position.
+
+    Runs that have `ended` on an earlier machine are left out; `kept` are files by run that one of them left.
+    """
 
     source_url: str
     scripts_url: str
     run_ids: tuple[str, ...]
+    ended: frozenset[str] = frozenset()
+    kept: Mapping[str, tuple[KeptFile, ...]] = field(default_factory=dict)
+    interruptible: bool = False
+    devices: DeviceWork | None = None
 
 
 def run_work(call: Call, lease: PlannedLease, place: Place) -> Work:
@@ -39,7 +46,13 @@ def run_work(call: Call, lease: PlannedLease, place: Place) -> Work:
     }
     return Work(
         sides=sides,
-        runs=tuple(_run(benchmark, lease, run, run_id) for run, run_id in zip(lease.runs, place.run_ids, strict=True)),
+        runs=tuple(
+            _run(benchmark, lease, run, run_id, place)
+            for run, run_id in zip(lease.runs, place.run_ids, strict=True)
+            if run_id not in place.ended
+        ),
+        interruptible=place.interruptible,
+        devices=place.devices,
         setup=config.setup,
         setup_inputs=config.setup_inputs,
         python=config.python,
@@ -52,7 +65,7 @@ def with_args(command: str, args: str) -> str:
     return _PIECES.sub(lambda found: args if found[0] == "{args}" else found[0], command)
 
 
-def _run(benchmark: Benchmark, lease: PlannedLease, run: PlannedRun, run_id: str) -> RunWork:
+def _run(benchmark: Benchmark, lease: PlannedLease, run: PlannedRun, run_id: str, place: Place) -> RunWork:
     chosen = [variant.args for variant in benchmark.scenarios if variant.name == lease.scenario]
     chosen += [variant.args for variant in benchmark.inits if variant.name == lease.init]
     words = {"seed": str(run.seed), "scenario": lease.scenario, "init": lease.init, **lease.parameters}
@@ -65,6 +78,7 @@ def _run(benchmark: Benchmark, lease: PlannedLease, run: PlannedRun, run_id: str
         raw={},
         env=_environment(lease, run),
         timeout_s=lease.timeout_s,
+        kept=place.kept.get(run_id, ()),
     )
 
 

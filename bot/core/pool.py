@@ -1,10 +1,12 @@
 """What a host of the pool says of itself, and when its devices are not to be trusted any more."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 MOST_FAULTS = 2
+# what frameworks call the devices of a vendor
+KINDS = {"nvidia": "cuda", "amd": "rocm", "intel": "xpu", "google": "tpu"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,11 @@ def told(devices: Sequence[Device]) -> str:
     """Such as "2 x Intel Max 1100"."""
     counts = Counter(device.name for device in devices)
     return ", ".join(f"{count} x {name}" if count > 1 else name for name, count in counts.items()) or "no accelerator"
+
+
+def kinds_of(devices: Sequence[Device]) -> Mapping[str, int]:
+    """How many there are of cuda, rocm, xpu and tpu."""
+    return Counter(KINDS[device.vendor] for device in devices if device.vendor in KINDS)
 
 
 def trouble_of(devices: Sequence[Device], most: int) -> str:

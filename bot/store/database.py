@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import cast
 
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, Select, event
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from sqlalchemy.dialects.sqlite import Insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
@@ -50,6 +50,12 @@ class Database:
         """A consistent view for reading."""
         async with AsyncSession(self.engine, expire_on_commit=False) as session, session.begin():
             yield session
+
+    async def look(self, statement: Select[str], values: Mapping[str, object]) -> str | None:
+        """The first value of a query; without a session, which would cost more than the query."""
+        async with self.engine.connect() as connection:
+            found: str | None = await connection.scalar(statement, values)
+            return found
 
     async def close(self) -> None:
         """Give all connections back."""

@@ -6,12 +6,13 @@ from typing import Any
 
 from sqlalchemy import delete, select, update
 
-from bot.core.pool import Device, HostReport, after_report, quarantine_for, told, trouble_of
+from bot.core.pool import Device, HostReport, after_report, kinds_of, quarantine_for, told, trouble_of
 from bot.store.codec import dump, load
 from bot.store.database import Database, Transaction, insert_into
 from bot.store.leases import fingerprint
 from bot.store.rows import poke
-from bot.store.tables import Host, Machine, Run
+from bot.store.tables import Host, Machine
+from runners.protocol import DEVICE_UNHEALTHY
 from runners.spec import MachineOrder, PoolHost
 
 _EMPTY = {"state": "free", "order_id": "", "order": "", "code": "", "said": ""}
@@ -136,9 +137,9 @@ async def _locked(tx: Transaction, *where: Any) -> Host | None:
 
 async def _faults(tx: Transaction, row: Host, trouble: str) -> dict[str, Any]:
     """What a lease that has left the host has done to its devices."""
-    lease_id = load(MachineOrder, row.order).lease_id
-    unhealthy = select(Run.sentence).where(Run.lease_id == lease_id, Run.reason == "device_unhealthy").limit(1)
-    said = row.said if row.code == "device_unhealthy" else await tx.scalar(unhealthy)
+    # what a framework could not see on it, the agent has told the bot
+    blind = select(Machine.sentence).where(Machine.id == row.order_id, Machine.code == DEVICE_UNHEALTHY)
+    said = row.said if row.code == DEVICE_UNHEALTHY else await tx.scalar(blind)
     trouble = trouble or said or ""
     faults = row.faults + bool(trouble)
     return {"faults": faults, "quarantined": row.quarantined or quarantine_for(faults, trouble)}
@@ -150,6 +151,7 @@ def _seen(row: Host) -> PoolHost:
         name=row.name,
         labels=frozenset(load(tuple[str, ...], row.labels)),
         devices=told(devices),
+        kinds=kinds_of(devices),
         isolates=row.isolates,
         state=row.state,
         seen_at=row.seen_at,

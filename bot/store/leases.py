@@ -32,7 +32,12 @@ async def artifacts_of(tx: Transaction, run_ids: Sequence[str]) -> Sequence[Arti
 
 async def machine_of(tx: Transaction, lease_id: str) -> Machine | None:
     """The newest machine of a lease."""
-    newest = select(Machine).where(Machine.lease_id == lease_id).order_by(Machine.created_at.desc()).limit(1)
+    newest = (
+        select(Machine)
+        .where(Machine.lease_id == lease_id)
+        .order_by(Machine.created_at.desc(), Machine.id.desc())
+        .limit(1)
+    )
     return (await tx.scalars(newest)).one_or_none()
 
 
@@ -69,6 +74,15 @@ def free_slot(lease_id: str, hardware: str) -> tuple[Executable, ...]:
 def dismiss_machine(lease_id: str) -> Executable:
     """Nobody wants the machine any more: it goes, whatever state it is in."""
     return update(Machine).where(Machine.lease_id == lease_id, Machine.state != "gone").values(want="gone", poked=True)
+
+
+def continue_runs(lease_id: str) -> Executable:
+    """The run that was interrupted waits for another machine, with its files."""
+    return (
+        update(Run)
+        .where(Run.lease_id == lease_id, Run.state == "running")
+        .values(state="queued", started_at=None, log_tail="")
+    )
 
 
 def reset_runs(lease_id: str, run_ids: Sequence[str]) -> tuple[Executable, ...]:

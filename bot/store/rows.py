@@ -1,9 +1,10 @@
 """Claims on rows: who may drive a row now, and how the result of a step is written only by its owner."""
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Executable, and_, or_, select, update
+from sqlalchemy import ColumnElement, Double, Executable, Select, and_, bindparam, or_, select, update
 
 from bot.store.database import Database, Transaction
 from bot.store.tables import Controlled
@@ -34,28 +35,29 @@ def poke(table: type[Controlled], *where: ColumnElement[bool]) -> Executable:
 
 async def claim(database: Database, table: type[Row], states: tuple[str, ...], token: str, now: float) -> Row | None:
     """Take the row of `table` that has waited longest in one of `states`, or None. Sleeps not; waits not."""
-    free = or_(table.claim.is_(None), table.claim_until < now)
-    due = or_(table.poked, table.due_at <= now, and_(table.claim.is_not(None), table.claim_until < now))
-    first = (
-        select(table.id)
-        .where(table.state.in_(states), free, due)
-        .order_by(table.due_at, table.id)
-        .limit(1)
-        .with_for_update(skip_locked=True)
-        .scalar_subquery()
-    )
-    async with database.read() as tx:
-        # most looks find nothing; they must not take SQLite's write lock
-        if (await tx.scalar(select(table.id).where(table.state.in_(states), free, due).limit(1))) is None:
-            return None
+    # most looks find nothing; they must not take SQLite's write lock
+    known: Any = table
+    if await database.look(_due(known, states).limit(1), {"now": now}) is None:
+        return None
+    first = _due(known, states).order_by(table.due_at, table.id).limit(1).with_for_update(skip_locked=True)
     async with database.write() as tx:
         taken = await tx.scalars(
             update(table)
-            .where(table.id == first)
+            .where(table.id == first.scalar_subquery())
             .values(claim=token, claim_until=now + CLAIM_S, poked=False, attempts=table.attempts + 1)
-            .returning(table)
+            .returning(table),
+            {"now": now},
         )
         return taken.one_or_none()
+
+
+@cache
+def _due(table: Any, states: tuple[str, ...]) -> Select[str]:
+    """Ids of rows that may be driven at the time `now`. Kept, since looks are most of what an idle bot does."""
+    now: ColumnElement[float] = bindparam("now", type_=Double())
+    free = or_(table.claim.is_(None), table.claim_until < now)
+    due = or_(table.poked, table.due_at <= now, and_(table.claim.is_not(None), table.claim_until < now))
+    return select(table.id).where(table.state.in_(states), free, due)
 
 
 async def save(database: Database, row: Controlled, change: Change) -> bool:

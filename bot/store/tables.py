@@ -147,6 +147,9 @@ class Lease(Controlled, Base):
     beat_at: Mapped[float | None]
     outcome: Mapped[str] = mapped_column(default="")  # what the agent said at its end
     tries: Mapped[int] = mapped_column(default=0)
+    continued: Mapped[int] = mapped_column(default=0)  # how often another machine went on where one was taken back
+    progress: Mapped[str] = mapped_column(default="")  # hash of what was done when the last one was taken back
+    stalled: Mapped[int] = mapped_column(default=0)  # how often in a row nothing had been added to it
     reason: Mapped[str] = mapped_column(default="")  # JSON of core.nouns.Reason
     comparisons: Mapped[str] = mapped_column(default="")  # JSON of measure.verdict.Comparison, one per metric
     notes: Mapped[str] = mapped_column(default="[]")

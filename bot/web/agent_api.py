@@ -2,42 +2,45 @@
 
 import hmac
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from aiohttp import web
 from sqlalchemy import select, update
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from bot.artifacts.base import WrongOffset, checked
 from bot.core.nouns import Call, PlannedLease
 from bot.core.orders import Place, run_work
 from bot.services import Services
 from bot.store.codec import dump, load
-from bot.store.leases import fingerprint, runs_of
+from bot.store.leases import artifacts_of, fingerprint, machine_of, runs_of
 from bot.store.rows import poke
 from bot.store.tables import Artifact, Lease, Machine, Request, Run
 from bot.web.keys import SERVICES, WAKE
-from runners.protocol import CHUNK_BYTES, EVENT_PHASE, EVENT_RUN_ENDED, EVENT_RUN_STARTED, PREFIX, VERSION
+from runners.protocol import (
+    CHECKPOINT_FOLDER,
+    DEVICE_UNHEALTHY,
+    EVENT_PHASE,
+    EVENT_RUN_ENDED,
+    EVENT_RUN_STARTED,
+    INTERRUPTED,
+    PREFIX,
+    VERSION,
+)
+from runners.spec import DeviceWork, KeptFile, Offer
 
 HEARTBEAT_S = 10.0
 MAX_TEXT = 20_000
-MAX_FILES = 5_000
-MAX_RUN_BYTES = 20 * 1024**3
 LIVING = ("booting", "running")
 
-Handler = Callable[[web.Request, Lease], Awaitable[web.Response]]
+Handler = Callable[[web.Request, Lease], Awaitable[web.StreamResponse]]
 
 
 def add_routes(app: web.Application) -> None:
-    """All of the protocol but git, which `source` proxies."""
+    """All of the protocol but files (`agent_files`) and git, which `source` proxies."""
     app.router.add_post(f"{PREFIX}/claim", claim)
-    app.router.add_post(f"{PREFIX}/heartbeat", _with_lease(heartbeat))
-    app.router.add_post(f"{PREFIX}/event", _with_lease(event))
-    app.router.add_put(PREFIX + "/runs/{run}/files/{path:.+}", _with_lease(upload))
-    app.router.add_post(PREFIX + "/runs/{run}/manifest", _with_lease(manifest))
-    app.router.add_post(f"{PREFIX}/finish", _with_lease(finish))
+    app.router.add_post(f"{PREFIX}/heartbeat", with_lease(heartbeat))
+    app.router.add_post(f"{PREFIX}/event", with_lease(event))
+    app.router.add_post(f"{PREFIX}/finish", with_lease(finish))
 
 
 def fail(status: int, sentence: str, **more: Any) -> web.Response:
@@ -56,8 +59,10 @@ async def lease_of(request: web.Request) -> Lease | None:
         return (await tx.scalars(found)).one_or_none()
 
 
-def _with_lease(handler: Handler) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def checked_first(request: web.Request) -> web.Response:
+def with_lease(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """A handler that is only called for a lease that lives."""
+
+    async def checked_first(request: web.Request) -> web.StreamResponse:
         lease = await lease_of(request)
         if lease is None:
             # the lease has ended, or never was: the agent stops what it does and goes
@@ -67,7 +72,8 @@ def _with_lease(handler: Handler) -> Callable[[web.Request], Awaitable[web.Respo
     return checked_first
 
 
-async def _body(request: web.Request) -> dict[str, Any]:
+async def body_of(request: web.Request) -> dict[str, Any]:
+    """The message of a call. Raises HTTPBadRequest."""
     try:
         body = await request.json()
     except (UnicodeDecodeError, json.JSONDecodeError):
@@ -79,7 +85,7 @@ async def _body(request: web.Request) -> dict[str, Any]:
 
 async def claim(request: web.Request) -> web.Response:
     """Pin the agent's nonce and hand out the work; the same nonce may ask again."""
-    services, body = request.app[SERVICES], await _body(request)
+    services, body = request.app[SERVICES], await body_of(request)
     token, nonce = str(body.get("token", "")), str(body.get("nonce", ""))
     if not nonce or body.get("version", VERSION) != VERSION:
         return fail(400, f"this server speaks version {VERSION} and needs a nonce")
@@ -102,17 +108,33 @@ async def claim(request: web.Request) -> web.Response:
         await tx.execute(update(Lease).where(Lease.id == lease.id).values(poked=True, phase="preparing", **pinned))
         owner = await tx.get_one(Request, lease.request_id)
         runs = await runs_of(tx, [lease.id])
+        machine = await machine_of(tx, lease.id)
+        files = await artifacts_of(tx, [run.id for run in runs]) if lease.continued else ()
     request.app[WAKE]()
     proxied = f"{services.settings.agent_url}{PREFIX}/source/{owner.full_name}.git"
+    offer = load(Offer, machine.offer) if machine else Offer(backend="")
     place = Place(
         # a local run is about a checkout on this host, whose path stands in for the repository's name
         source_url=owner.full_name if owner.kind == "local" else proxied,
         scripts_url=f"{services.settings.agent_url}{PREFIX}/source/{{repository}}.git",
         run_ids=tuple(run.id for run in runs),
+        ended=frozenset(run.id for run in runs if run.state in ("done", "failed")),
+        kept={run.id: _kept(run, files) for run in runs},
+        interruptible=offer.provisioning == "spot",
+        devices=DeviceWork(kind=offer.device, count=offer.devices) if offer.device else None,
     )
     work = run_work(load(Call, owner.call), load(PlannedLease, lease.planned), place)
     answer = {"credential": credential, "heartbeat_s": HEARTBEAT_S, "deadline_at": lease.deadline_at}
     return web.json_response({**answer, "work": json.loads(dump(work))})
+
+
+def _kept(run: Run, files: Sequence[Artifact]) -> tuple[KeptFile, ...]:
+    """What an earlier machine has shipped of a run; checkpoints only if they are whole."""
+    return tuple(
+        KeptFile(path=one.path, size=one.size, sha256=one.sha256)
+        for one in files
+        if one.run_id == run.id and (one.sha256 or not one.path.startswith(f"{CHECKPOINT_FOLDER}/"))
+    )
 
 
 async def heartbeat(request: web.Request, lease: Lease) -> web.Response:
@@ -133,7 +155,7 @@ async def _beat(services: Services, lease: Lease, phase: str = "") -> None:
 
 async def event(request: web.Request, lease: Lease) -> web.Response:
     """Something happened on the machine: a phase began, a run started or ended."""
-    services, body = request.app[SERVICES], await _body(request)
+    services, body = request.app[SERVICES], await body_of(request)
     kind, run_id = body.get("kind"), str(body.get("run") or "")
     async with services.database.read() as tx:
         runs = {run.id: run for run in await runs_of(tx, [lease.id])}
@@ -171,80 +193,20 @@ def _ended(body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def _run_of(services: Services, lease: Lease, request: web.Request) -> Run:
-    async with services.database.read() as tx:
-        run = await tx.get(Run, request.match_info["run"])
-    if run is None or run.lease_id != lease.id:
-        raise web.HTTPNotFound(text="this lease has no such run")
-    return run
-
-
-async def upload(request: web.Request, lease: Lease) -> web.Response:
-    """Append the body to a file of a run at `offset`."""
-    services = request.app[SERVICES]
-    run = await _run_of(services, lease, request)
-    try:
-        path = str(checked(request.match_info["path"]))
-        offset = int(request.query.get("offset", "0"))
-    except ValueError as error:
-        return fail(400, str(error))
-    if (request.content_length or 0) > CHUNK_BYTES:
-        return fail(413, f"at most {CHUNK_BYTES} bytes in one piece")
-    data = await request.read()
-    async with services.database.read() as tx:
-        known = (await tx.execute(select(Artifact.path, Artifact.size).where(Artifact.run_id == run.id))).all()
-    if sum(size for _, size in known) > MAX_RUN_BYTES or (len(known) >= MAX_FILES and path not in dict(known)):
-        return fail(413, "the run has more or larger files than are kept")
-    try:
-        end = await services.artifacts.append(run.id, path, offset, data)
-    except WrongOffset as wrong:
-        return fail(409, str(wrong), offset=wrong.offset)
-    except OSError:
-        return fail(400, "a file and a folder have the same name")
-    insert = sqlite_insert if services.database.engine.dialect.name == "sqlite" else postgres_insert
-    row = insert(Artifact).values(id=services.new_id(), run_id=run.id, path=path, size=end)
-    async with services.database.write() as tx:
-        await tx.execute(row.on_conflict_do_update(index_elements=["run_id", "path"], set_={"size": end}))
-        await tx.execute(update(Lease).where(Lease.id == lease.id).values(beat_at=services.clock()))
-    return web.json_response({"offset": end})
-
-
-async def manifest(request: web.Request, lease: Lease) -> web.Response:
-    """The complete list of a run's files; the answer names what differs and from where it is to be sent again."""
-    services, body = request.app[SERVICES], await _body(request)
-    run = await _run_of(services, lease, request)
-    wanted = []
-    confirmed = {}
-    for entry in body.get("files", []):
-        try:
-            path, size, digest = str(checked(entry["path"])), int(entry["size"]), str(entry["sha256"])
-        except (ValueError, TypeError, KeyError):
-            return fail(400, "an entry needs a plain path, size and sha256")
-        have = await services.artifacts.size(run.id, path)
-        if have == size and await services.artifacts.sha256(run.id, path) == digest:
-            confirmed[path] = digest
-            continue
-        start = have if have < size else 0
-        if have >= size:
-            await services.artifacts.truncate(run.id, path, 0)
-        wanted.append({"path": path, "offset": start})
-    async with services.database.write() as tx:
-        for path, digest in confirmed.items():
-            await tx.execute(
-                update(Artifact).where(Artifact.run_id == run.id, Artifact.path == path).values(sha256=digest)
-            )
-    return web.json_response({"wanted": wanted})
-
-
 async def finish(request: web.Request, lease: Lease) -> web.Response:
     """The agent has nothing left to do. What it could not run is failed with its words."""
-    services, body = request.app[SERVICES], await _body(request)
+    services, body = request.app[SERVICES], await body_of(request)
     outcome = str(body.get("outcome") or "done")[:40]
     async with services.database.write() as tx:
         unfinished = (Run.lease_id == lease.id, Run.state.in_(("queued", "running")))
         said = {"reason": "agent_error" if outcome == "done" else outcome, "sentence": str(body.get("sentence") or "")}
-        await tx.execute(update(Run).where(*unfinished).values(state="failed", **said))
+        if outcome not in (INTERRUPTED, DEVICE_UNHEALTHY):
+            await tx.execute(update(Run).where(*unfinished).values(state="failed", **said))
         await tx.execute(update(Lease).where(Lease.id == lease.id).values(outcome=outcome, poked=True))
-        await tx.execute(poke(Machine, Machine.lease_id == lease.id))
+        mine = (Machine.lease_id == lease.id, Machine.state != "gone")
+        if outcome == DEVICE_UNHEALTHY:
+            why = {"code": outcome, "sentence": str(body.get("sentence") or "")[:500]}
+            await tx.execute(update(Machine).where(*mine).values(**why))
+        await tx.execute(poke(Machine, *mine))
     request.app[WAKE]()
     return web.json_response({})

@@ -1,6 +1,7 @@
 """Leases: a slot, a machine, an agent that claims, runs until it says it is done, numbers read from what it shipped."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Executable, insert, update
@@ -8,11 +9,21 @@ from sqlalchemy import Executable, insert, update
 from bot.core.nouns import PlannedLease, Reason
 from bot.core.reasons import reason
 from bot.store.codec import dump, load
-from bot.store.leases import dismiss_machine, fingerprint, machine_of, reset_runs, runs_of, take_slot
+from bot.store.leases import (
+    artifacts_of,
+    continue_runs,
+    dismiss_machine,
+    fingerprint,
+    machine_of,
+    reset_runs,
+    runs_of,
+    take_slot,
+)
 from bot.store.rows import Change, poke
-from bot.store.tables import Lease, Machine, Request, Run
+from bot.store.tables import Artifact, Lease, Machine, Request, Run
 from bot.workers.base import Worker
 from bot.workers.measuring import judge_lease
+from runners.protocol import CHECKPOINT_FOLDER, DEVICE_UNHEALTHY, INTERRUPTED
 
 BOOT_S = 900.0
 SETUP_S = 3600.0
@@ -21,6 +32,10 @@ COLLECT_S = 900.0
 SUSPECT_S = 60.0
 LOST_S = 300.0
 MAX_TRIES = 2
+# machines in a row that were taken back before anything new had been done
+MAX_STALLED = 2
+# no agent has claimed the lease
+NOBODY = {"nonce_hash": "", "token_hash": "", "credential_hash": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +125,11 @@ class Leases(Worker[Lease]):
     async def _boot(self, at: _Loaded) -> Change:
         lease, now = at.lease, self.services.clock()
         if lease.nonce_hash:
-            return Change(state="running", due_at=now + SUSPECT_S, writes=(self._tell(lease),))
+            # a quick agent may have ended before we saw it begin
+            due_at = now if lease.outcome else now + SUSPECT_S
+            return Change(state="running", due_at=due_at, writes=(self._tell(lease),))
         if at.machine and at.machine.state in ("closing", "gone"):
-            return self._lost(at, at.machine.code, at.machine.sentence)
+            return await self._lost(at, at.machine.code, at.machine.sentence)
         machine, hardware = at.machine, self.services.settings.hardware.get(lease.hardware)
         if machine is not None and machine.up_at is None:
             # the cloud has none yet; waiting again from the start would not help
@@ -122,13 +139,17 @@ class Leases(Worker[Lease]):
             return Change(state="booting", due_at=end_at, writes=(self._tell(lease),))
         begun = machine.up_at if machine and machine.up_at else now
         if now >= begun + BOOT_S:
-            return self._lost(at, "boot_timeout", "")
+            return await self._lost(at, "boot_timeout", "")
         return Change(state="booting", due_at=begun + BOOT_S, writes=(self._tell(lease),))
 
     async def _run(self, at: _Loaded) -> Change:
         lease, now = at.lease, self.services.clock()
         if lease.outcome == "second_claim":
-            return self._lost(at, "second_claim", "")
+            return await self._lost(at, "second_claim", "")
+        if lease.outcome == INTERRUPTED:
+            return await self._lost(at, "preempted", "")
+        if lease.outcome == DEVICE_UNHEALTHY:
+            return await self._lost(at, lease.outcome, at.machine.sentence if at.machine else "")
         if lease.outcome:
             return Change(
                 state="measuring",
@@ -137,18 +158,20 @@ class Leases(Worker[Lease]):
                 writes=(dismiss_machine(lease.id), self._tell(lease)),
             )
         if at.machine is None or at.machine.state in ("closing", "gone"):
-            return self._lost(at, (at.machine and at.machine.code) or "agent_lost", "")
+            return await self._lost(at, (at.machine and at.machine.code) or "agent_lost", "")
         if lease.deadline_at is not None and now >= lease.deadline_at:
             return self._end(at, "failed", reason("lease_timeout"))
         silent_s = now - (lease.beat_at or now)
         if silent_s >= LOST_S:
-            return self._lost(at, "agent_lost", "")
+            return await self._lost(at, "agent_lost", "")
         look = (poke(Machine, Machine.id == at.machine.id),) if silent_s >= SUSPECT_S else ()
         return Change(state="running", due_at=now + SUSPECT_S, writes=(*look, self._tell(lease)))
 
     async def _measure(self, at: _Loaded) -> Change:
         folders = {run.id: await self.services.artifacts.folder(run.id) for run in at.runs}
-        judged = await asyncio.to_thread(judge_lease, at.request.call, at.planned, at.runs, folders)
+        judged = await asyncio.to_thread(
+            judge_lease, at.request.call, at.planned, at.runs, folders, at.lease.continued > 0
+        )
         numbers = {
             "comparisons": dump(judged.comparisons),
             "notes": dump(judged.notes),
@@ -157,11 +180,13 @@ class Leases(Worker[Lease]):
         }
         return Change(state="done", values=numbers, writes=(self._tell(at.lease),))
 
-    def _lost(self, at: _Loaded, code: str, sentence: str) -> Change:
+    async def _lost(self, at: _Loaded, code: str, sentence: str) -> Change:
         why = reason(code or "agent_lost", sentence)
+        if why.code == "preempted":
+            return await self._continue(at, why)
         if not why.retry or at.lease.tries >= MAX_TRIES:
             return self._end(at, "failed", why)
-        again = {"phase": "trying another machine", "nonce_hash": "", "token_hash": "", "credential_hash": ""}
+        again = {"phase": "trying another machine", **NOBODY}
         reset = reset_runs(at.lease.id, [run.id for run in at.runs])
         return Change(
             state="queued",
@@ -169,6 +194,24 @@ class Leases(Worker[Lease]):
             values=again,
             writes=(dismiss_machine(at.lease.id), *reset, self._tell(at.lease)),
         )
+
+    async def _continue(self, at: _Loaded, why: Reason) -> Change:
+        """Another machine goes on from what has arrived here, as long as each one brings the work forward."""
+        lease = at.lease
+        async with self.services.database.read() as tx:
+            progress = progress_of(at.runs, await artifacts_of(tx, [run.id for run in at.runs]))
+        stalled = lease.stalled + 1 if progress == lease.progress else 0
+        if stalled >= MAX_STALLED:
+            return self._end(at, "failed", reason(why.code, f"{why.sentence} Twice in a row nothing had been done."))
+        values = {
+            "phase": "continuing on another machine",
+            "progress": progress,
+            "stalled": stalled,
+            "continued": lease.continued + (1 if progress else 0),
+            **NOBODY,
+        }
+        writes = (dismiss_machine(lease.id), continue_runs(lease.id), self._tell(lease))
+        return Change(state="queued", due_at=self.services.clock(), values=values, writes=writes)
 
     def _end(self, at: _Loaded, state: str, why: Reason) -> Change:
         unfinished = "cancelled" if state == "cancelled" else "failed"
@@ -182,3 +225,11 @@ class Leases(Worker[Lease]):
 
     def _tell(self, lease: Lease) -> Executable:
         return poke(Request, Request.id == lease.request_id)
+
+
+def progress_of(runs: Sequence[Run], artifacts: Sequence[Artifact]) -> str:
+    """A hash of what another machine need not do again: runs that ended and whole checkpoints; empty for nothing."""
+    ended = [run.id for run in runs if run.state in ("done", "failed")]
+    checkpoints = [one for one in artifacts if one.sha256 and one.path.startswith(f"{CHECKPOINT_FOLDER}/")]
+    kept = [f"{one.run_id}/{one.path}:{one.sha256}" for one in checkpoints]
+    return fingerprint("\n".join(sorted(ended + kept))) if ended or kept else ""

@@ -4,7 +4,7 @@ the next is tried."""
 
 import time
 
-from sqlalchemy import select, update
+from sqlalchemy import Executable, select, update
 
 from bot.core.placement import choose, scope_of
 from bot.store.codec import dump, load
@@ -133,22 +133,28 @@ class Machines(Worker[Machine]):
     async def _lost(self, row: Machine, backend: Backend, seen: Sighting) -> Change:
         late = self.services.clock() > row.deadline_at
         words = seen.evidence or await backend.diagnose(row.id, row.zone)
-        return self._refused(row, "lease_timeout" if late else seen.code or "agent_lost", words)
+        code = "lease_timeout" if late else seen.code or "agent_lost"
+        # where a machine has just been taken back, the next one is not looked for first
+        cooled = (await self._cool(row, seen.scope, words),) if code == "preempted" else ()
+        return self._refused(row, code, words, cooled)
 
     async def _elsewhere(self, row: Machine, code: str, sentence: str, named: str) -> Change:
         """This offer is not to be had. What was begun is cleared away, then the next one is tried."""
         if code not in _ELSEWHERE:
             return self._refused(row, code, sentence)
+        said, cooled = {"code": code, "sentence": sentence}, await self._cool(row, named, sentence)
+        return Change(state="clearing", due_at=self.services.clock(), values=said, writes=(cooled,))
+
+    async def _cool(self, row: Machine, named: str, sentence: str) -> Executable:
+        """Leave what the offer is about alone for a while."""
         now, scope = self.services.clock(), scope_of(load(Offer, row.offer), named)
         async with self.services.database.read() as tx:
-            left_alone = await cool(self.services.database, tx, scope, now, sentence)
-        said = {"code": code, "sentence": sentence}
-        return Change(state="clearing", due_at=now, values=said, writes=(left_alone,))
+            return await cool(self.services.database, tx, scope, now, sentence)
 
-    def _refused(self, row: Machine, code: str, sentence: str) -> Change:
+    def _refused(self, row: Machine, code: str, sentence: str, more: tuple[Executable, ...] = ()) -> Change:
         """It is given up. It may be half made: what was begun is deleted like everything else."""
         said = {"code": code, "sentence": sentence, "want": "gone"}
-        writes = (poke(Lease, Lease.id == row.lease_id),)
+        writes = (poke(Lease, Lease.id == row.lease_id), *more)
         return Change(state="closing", due_at=self.services.clock(), values=said, writes=writes)
 
     async def _clear(self, row: Machine, backend: Backend) -> Change:

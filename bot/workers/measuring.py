@@ -34,8 +34,12 @@ class _Read:
         return measured(metric, self.reading, builtins)
 
 
-def judge_lease(call: str, planned: PlannedLease, runs: tuple[Run, ...], folders: Mapping[str, Path]) -> Judged:
+def judge_lease(
+    call: str, planned: PlannedLease, runs: tuple[Run, ...], folders: Mapping[str, Path], moved: bool = False
+) -> Judged:
     """Compare head and base of one lease for each metric of its benchmark.
+
+    A lease that has `moved` to another machine in mid-run says nothing of how fast a machine is.
 
     `call` is the JSON of the Call that was pinned, `folders` the local folder of each run's files. Reads files, so it
     belongs in a thread.
@@ -47,7 +51,14 @@ def judge_lease(call: str, planned: PlannedLease, runs: tuple[Run, ...], folders
     reads = tuple(_Read(run, _reading(folders[run.id]) if run.state == "done" else None) for run in runs)
     notes = [note for read in reads if read.reading for note in _notes(read)]
     comparisons = []
-    for metric in benchmark.metrics:
+    metrics = [metric for metric in benchmark.metrics if not (moved and metric.per == "machine")]
+    if moved:
+        dropped = [metric.name for metric in benchmark.metrics if metric not in metrics]
+        notes.append(
+            "The cloud took a machine back, and another one went on from the last checkpoint"
+            + (f"; not compared for that reason: {', '.join(dropped)}." if dropped else ".")
+        )
+    for metric in metrics:
         comparison, told = _compare(metric, reads, planned)
         comparisons.append(comparison)
         notes += told

@@ -11,7 +11,7 @@ import signal
 import sys
 
 from runners.agent import hosting, options, processes, trees
-from runners.agent.commands import Stop
+from runners.agent.commands import TAKEN_AWAY, Stop
 from runners.agent.host import Host
 from runners.agent.lease import Lease, watch
 from runners.agent.link import LeaseOverError, RefusedError, SilentError
@@ -34,7 +34,7 @@ def main() -> int:
         resource.setrlimit(resource.RLIMIT_NPROC, (_MOST_PROCESSES, _MOST_PROCESSES))
     processes.become_subreaper()
     host = Host(chosen, Stop())
-    signal.signal(signal.SIGTERM, lambda *_: host.stop.set("the machine is being stopped"))
+    signal.signal(signal.SIGTERM, lambda *_: host.stop.set(TAKEN_AWAY))
     lease = Lease(chosen, host)
 
     def give_up() -> None:

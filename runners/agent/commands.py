@@ -19,6 +19,10 @@ _READ_BYTES = 64 * 1024
 _DRAIN_S = 5.0
 
 
+# the reason for stopping that another machine makes good
+TAKEN_AWAY = "the machine is being taken away"
+
+
 class Stop:
     """Why everything must end now; empty while nothing must. Commands that run are woken when it is set."""
 

@@ -22,6 +22,8 @@ _DRM = Path("/sys/class/drm")
 _NODES = ("dri/renderD*", "kfd", "accel[0-9]*", "accel/accel*", "vfio/[0-9]*")
 _PATIENCE_S = 30.0
 _KINDS = {"0x1002": "amd", "0x8086": "intel"}
+# where Intel's processors have the graphics that nobody trains on
+_INTEGRATED = "0000:00:02.0"
 _PLACES = ":/usr/local/bin:/opt/rocm/bin:/usr/sbin"
 # what nvidia-smi writes instead of a value, where that is a failure and not a value that this model lacks
 _NVIDIA_TROUBLE = re.compile(r"unknown error|\berr!|reset required|requires reset|is lost|insufficient|\bfail", re.I)
@@ -157,8 +159,11 @@ def _cards(vendor: str) -> Iterator[Device]:
         place = path / "device"
         if "-" in path.name or _KINDS.get(_read(place / "vendor")) != vendor:
             continue
-        sizes = (_read(place / "mem_info_vram_total"), _read(path / "lmem_total_bytes"))
-        memory = next((_number(size) // 2**20 for size in sizes if size), 0)
+        if os.path.basename(os.path.realpath(place)) == _INTEGRATED:
+            continue
+        memory = (
+            max(_number(_read(size)) for size in (place / "mem_info_vram_total", path / "lmem_total_bytes")) // 2**20
+        )
         driver = os.path.basename(os.path.realpath(place / "driver")) if (place / "driver").exists() else ""
         trouble = "" if driver else "no driver has taken it"
         yield Device(vendor, f"GPU {_read(place / 'device')}".strip(), memory, driver, trouble)

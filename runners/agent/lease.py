@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import signal
 import threading
 import time
 import traceback
@@ -16,11 +17,13 @@ from typing import Any
 from runners import protocol
 from runners.agent import inputs, trees
 from runners.agent.checkout import Git
+from runners.agent.commands import TAKEN_AWAY
 from runners.agent.courier import Courier, Pulse
 from runners.agent.host import Host, StepError
 from runners.agent.link import LeaseOverError, Link, SilentError
 from runners.agent.logs import LogKeeper
 from runners.agent.options import Options
+from runners.agent.resuming import bring_back
 from runners.agent.shipping import Shipment
 from runners.agent.sides import Checkout, Side, Workshop, check_out
 from runners.agent.training import Attempt, Result, train
@@ -28,6 +31,11 @@ from runners.agent.work import RunWork, Work, read_work
 
 # how long shipping may hold up the next run when the bot is away; what is left goes out at the end
 _BETWEEN_RUNS_S = 10.0
+_TERMINATED = 128 + signal.SIGTERM
+
+
+class _UnhealthyError(Exception):
+    """The machine's devices do not work; the text is for people."""
 
 
 class Lease:
@@ -49,19 +57,28 @@ class Lease:
         """Do all of it. Raises LeaseOverError when the bot does not want us, SilentError when it cannot be reached."""
         answer = self._claim()
         work = read_work(answer["work"])
+        self._interruptible = work.interruptible
         self._hear(answer)
         self._courier = Courier(self._host.state / "spool", self._link, self._stop.gone, self._over)
         self._pulse = Pulse(self._link, float(answer["heartbeat_s"]), self._hear)
         self._host.sweep()
         try:
             self._prepare(work)
+            ill = [trouble for trouble in self._trouble.values() if trouble.reason == protocol.DEVICE_UNHEALTHY]
+            if ill:
+                # nothing that this machine could measure would mean anything
+                raise _UnhealthyError(ill[0].sentence)
             for run in work.runs:
                 if not (self._runs / f"{run.id}.json").exists():
                     self._run(run)
             self._collect(work)
             outcome, sentence = ("cancelled", self._stop.reason) if self._stop.reason else ("done", "")
+            if self._taken_away():
+                outcome = protocol.INTERRUPTED
         except (LeaseOverError, SilentError):
             raise
+        except _UnhealthyError as error:
+            outcome, sentence = protocol.DEVICE_UNHEALTHY, str(error)
         except Exception:
             # the bot hears that it is our fault; where exactly stands in our own log
             traceback.print_exc()
@@ -170,10 +187,13 @@ class Lease:
 
     def _run(self, run: RunWork) -> None:
         """Make one run, tell its end, and ship its files as far as the bot is there."""
+        if self._taken_away():
+            return
         outputs = self._host.new_folder("home", "tmp", protocol.LOG_FOLDER, protocol.CHECKPOINT_FOLDER)
         folder = self._runs / outputs.name
         folder.mkdir(exist_ok=True)
         shipment = self._shipment(run, outputs)
+        shipment.checkpoints_early = self._interruptible
         with (folder / protocol.LOG_FILE).open("wb") as file:
             log = LogKeeper(file)
             trouble = self._trouble.get(run.side)
@@ -186,18 +206,29 @@ class Lease:
             else:
                 self._phase("run", side=run.side, run=run.id)
                 self._courier.tell(protocol.EVENT_RUN_STARTED, run=run.id)
+                resumes = bring_back(self._link, run, outputs, self._options.uid, log)
                 with shipment.streaming():
-                    attempt = Attempt(run, self._ready[run.side], self._inputs, outputs)
+                    attempt = Attempt(run, self._ready[run.side], self._inputs, outputs, resumes)
                     result = train(self._host, attempt, log)
             shipment.look()
             log.add(f"[benchbot] {note}" for note in sorted(shipment.notes))
             log.close()
+        if result.exit and self._taken_away(wait_s=1.0 if result.exit == _TERMINATED else 0.0):
+            self._courier.flush(_BETWEEN_RUNS_S)
+            shipment.complete(_BETWEEN_RUNS_S, at_its_end=False)
+            return
         self._courier.tell(protocol.EVENT_RUN_ENDED, run=run.id, **asdict(result))
         (self._runs / f"{run.id}.json").write_text(json.dumps({"outputs": outputs.name}))
         if not (self._courier.flush(_BETWEEN_RUNS_S) and shipment.complete(_BETWEEN_RUNS_S)):
             self._pending.append(shipment)
             return
         trees.remove(outputs)
+
+    def _taken_away(self, wait_s: float = 0.0) -> bool:
+        """Whether the machine is going away. Its end may be told to the code a moment before it is told to us."""
+        with self._stop.changed:
+            self._stop.changed.wait_for(lambda: bool(self._stop.reason), wait_s)
+        return self._stop.reason == TAKEN_AWAY
 
     def _shipment(self, run: RunWork, outputs: Path) -> Shipment:
         log = self._runs / outputs.name / protocol.LOG_FILE

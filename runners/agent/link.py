@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
 import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote, urlsplit
 
 from runners import protocol
@@ -68,6 +69,22 @@ class Link:
                 raise
             answer = dict(no.body)
         return int(answer["offset"])
+
+    def get(self, run: str, path: str, into: BinaryIO) -> None:
+        """Write a file that the bot has of a run into `into`. Raises OSError when it cannot be had whole."""
+        target = f"runs/{quote(run, safe='')}/files/{quote(path)}"
+        try:
+            connection = self._connection()
+            headers = {"Authorization": f"Bearer {self.credential}"}
+            connection.request("GET", f"{self._parts.path}{protocol.PREFIX}/{target}", headers=headers)
+            with connection.getresponse() as response:
+                if response.status != 200:
+                    raise OSError(f"the bot answered {response.status}")
+                shutil.copyfileobj(response, into, 1024 * 1024)
+        except http.client.HTTPException as error:
+            raise OSError(str(error) or type(error).__name__) from error
+        finally:
+            self._close()
 
     def _exchange(self, method: str, path: str, body: bytes, patience_s: float) -> dict[str, Any]:
         until = self._clock() + patience_s

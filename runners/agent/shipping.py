@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +19,14 @@ LARGEST_FILE_BYTES = 4 * 1024**3
 LARGEST_RUN_BYTES = 16 * 1024**3
 _PIECE_BYTES = min(1024 * 1024, protocol.CHUNK_BYTES)
 _EVERY_S = 1.0
+# a checkpoint that has not changed for so many looks has been written to its end
+_STILL_LOOKS = 5
 # how often the bot may point somewhere else before a file waits for the manifest
 _CONFLICTS = 5
 _ROUNDS = 5
+
+
+_SAME: Mapping[str, str] = {}
 
 
 @dataclass
@@ -40,10 +45,14 @@ class _Local:
 
 
 class Shipment:
-    """All files of one run. `outputs` holds its folders logs/ and checkpoints/, written by `owner`."""
+    """All files of one run. `outputs` holds its folders logs/ and checkpoints/, written by `owner`.
+
+    `checkpoints_early`: they are sent while the run goes on, for a machine that may be taken away.
+    """
 
     def __init__(self, link: Link, run: str, log: Path, outputs: Path, owner: int | None) -> None:
         self.notes: set[str] = set()
+        self.checkpoints_early = False
         self._link = link
         self._run = run
         self._log = log
@@ -51,6 +60,8 @@ class Shipment:
         self._owner = owner
         self._sent: dict[str, _Sent] = {}
         self._refused: set[str] = set()
+        self._seen: dict[str, trees.Found] = {}
+        self._saved: dict[str, trees.Found] = {}
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
@@ -58,8 +69,12 @@ class Shipment:
         ended = threading.Event()
 
         def stream() -> None:
+            looks = 0
             while not ended.wait(_EVERY_S):
                 self._send_growth(ended)
+                looks += 1
+                if self.checkpoints_early and looks % _STILL_LOOKS == 0:
+                    self._save_checkpoints(ended)
 
         thread = threading.Thread(target=stream, daemon=True)
         thread.start()
@@ -79,19 +94,42 @@ class Shipment:
             # the end of the run sends all of it; that a lease is over is heard by the heartbeat
             return
 
+    def _save_checkpoints(self, ended: threading.Event) -> None:
+        """Send checkpoints that are whole. An older one of the same name stays until the newer one has arrived."""
+        for path, local in self._files((protocol.CHECKPOINT_FOLDER,), set()):
+            before, self._seen[path] = self._seen.get(path), local.found
+            if path == protocol.LOG_FILE or local.found != before or local.found == self._saved.get(path):
+                continue
+            part = f"{path}.part"
+            self._sent.pop(part, None)
+            try:
+                self._send(part, local, patience_s=0.0)
+                if not self._manifest({path: local}, 0.0, sent_as={path: part}):
+                    self._saved[path] = local.found
+            except (SilentError, LeaseOverError, RefusedError):
+                return
+            if ended.is_set():
+                return
+
     def look(self) -> None:
         """Find out what will be left out, so that the log can still say it."""
         for _ in self._files((protocol.LOG_FOLDER, protocol.CHECKPOINT_FOLDER), self.notes):
             pass
 
-    def complete(self, patience_s: float) -> bool:
-        """Send everything until the bot wants nothing more; False when it cannot be reached. Raises LeaseOverError."""
+    def complete(self, patience_s: float, *, at_its_end: bool = True) -> bool:
+        """Send everything until the bot wants nothing more; False when it cannot be reached. Raises LeaseOverError.
+
+        Checkpoints that are not there any more are kept unless the run is `at_its_end`.
+        """
         local = dict(self._files((protocol.LOG_FOLDER, protocol.CHECKPOINT_FOLDER), set()))
+        for path, found in self._saved.items():
+            if path in local and local[path].found == found:
+                self._sent[path] = _Sent(found.size, found.inode, began=True)
         try:
             for path, file in local.items():
                 self._send(path, file, patience_s)
             for _ in range(_ROUNDS):
-                wanted = self._manifest(local, patience_s)
+                wanted = self._manifest(local, patience_s, complete=at_its_end)
                 if not wanted:
                     return True
                 for path, offset in wanted.items():
@@ -102,13 +140,15 @@ class Shipment:
         print(f"run {self._run}: the bot still asks for files after {_ROUNDS} rounds", flush=True)
         return True
 
-    def _manifest(self, local: dict[str, _Local], patience_s: float) -> dict[str, int]:
+    def _manifest(
+        self, local: dict[str, _Local], patience_s: float, *, complete: bool = False, sent_as: Mapping[str, str] = _SAME
+    ) -> dict[str, int]:
         files = []
         for path, file in local.items():
             if path not in self._refused:
                 size, digest = _measure(file, self._owner_of(path))
-                files.append({"path": path, "size": size, "sha256": digest})
-        answer = self._link.post(f"runs/{self._run}/manifest", {"files": files}, patience_s)
+                files.append({"path": path, "size": size, "sha256": digest, "sent_as": sent_as.get(path, path)})
+        answer = self._link.post(f"runs/{self._run}/manifest", {"files": files, "complete": complete}, patience_s)
         return {item["path"]: int(item["offset"]) for item in answer.get("wanted", ()) if item["path"] in local}
 
     def _files(self, folders: tuple[str, ...], notes: set[str]) -> Iterator[tuple[str, _Local]]:

@@ -36,12 +36,16 @@ class Result:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A run about to be made: on which side, with which inputs by name, and where its logs/ and checkpoints/ go."""
+    """A run about to be made: on which side, with which inputs by name, and where its logs/ and checkpoints/ go.
+
+    One that `resumes` has the checkpoints of an earlier machine there already.
+    """
 
     run: RunWork
     side: Side
     inputs: Mapping[str, Path]
     outputs: Path
+    resumes: bool = False
 
 
 def train(host: Host, attempt: Attempt, log: LogKeeper) -> Result:
@@ -75,13 +79,15 @@ def _line(run: RunWork, inputs: Mapping[str, Path]) -> str:
 
 def _variables(host: Host, attempt: Attempt) -> dict[str, str]:
     inputs = {re.sub("[^A-Z0-9]", "_", name.upper()): str(path) for name, path in attempt.inputs.items()}
+    checkpoints = str(attempt.outputs / protocol.CHECKPOINT_FOLDER)
     return {
         **host.variables(attempt.outputs),
         **attempt.run.env,
         **attempt.side.variables,
         **{f"BENCHBOT_INPUT_{name}": path for name, path in inputs.items()},
         "BENCHBOT_LOGDIR": str(attempt.outputs / protocol.LOG_FOLDER),
-        "BENCHBOT_CHECKPOINTS": str(attempt.outputs / protocol.CHECKPOINT_FOLDER),
+        "BENCHBOT_CHECKPOINTS": checkpoints,
+        **({"BENCHBOT_RESUME_DIR": checkpoints} if attempt.resumes else {}),
     }
 
 

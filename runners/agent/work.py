@@ -34,6 +34,15 @@ class InputWork:
 
 
 @dataclass(frozen=True)
+class KeptFile:
+    """A file that this run had shipped from an earlier machine; an empty hash is not checked."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
 class RunWork:
     """One training command, with all that fills its placeholders but the paths of inputs."""
 
@@ -44,6 +53,15 @@ class RunWork:
     raw: Mapping[str, str]
     env: Mapping[str, str]
     timeout_s: float
+    kept: tuple[KeptFile, ...] = ()
+
+
+@dataclass(frozen=True)
+class DeviceWork:
+    """The devices of this host: cuda, rocm, xpu or tpu."""
+
+    kind: str
+    count: int
 
 
 @dataclass(frozen=True)
@@ -57,6 +75,8 @@ class Work:
     python: str | None
     inputs: tuple[InputWork, ...]
     setup_timeout_s: float
+    interruptible: bool = False
+    devices: DeviceWork | None = None
 
 
 def read_work(message: Mapping[str, Any]) -> Work:
@@ -74,6 +94,7 @@ def read_work(message: Mapping[str, Any]) -> Work:
             raw=run["raw"],
             env=run["env"],
             timeout_s=run["timeout_s"],
+            kept=tuple(KeptFile(**item) for item in run.get("kept", ())),
         )
         for run in message["runs"]
     )
@@ -85,4 +106,6 @@ def read_work(message: Mapping[str, Any]) -> Work:
         python=message.get("python"),
         inputs=tuple(InputWork(**item) for item in message.get("inputs", ())),
         setup_timeout_s=message.get("setup_timeout_s", 1800),
+        interruptible=bool(message.get("interruptible")),
+        devices=DeviceWork(**message["devices"]) if message.get("devices") else None,
     )

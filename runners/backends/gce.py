@@ -88,7 +88,7 @@ class GceBackend(Backend):
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
         """Every zone with the first kind of provisioning, then every zone with the second."""
         merged = {**self.settings.options, **options}
-        machine_type, _ = _shape(merged)
+        machine_type, gpus = _shape(merged)
         zones, kinds = _words(merged.get("zones", "")), _words(merged.get("provisioning", "standard"))
         for kind in kinds:
             if kind not in _PROVISIONING:
@@ -100,6 +100,8 @@ class GceBackend(Backend):
                 machine_type=machine_type,
                 provisioning=kind,
                 scopes=(self._project(), zone.rpartition("-")[0], zone),
+                device="cuda" if gpus else "",
+                devices=gpus,
             )
             for kind in kinds
             for zone in zones

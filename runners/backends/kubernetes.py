@@ -72,6 +72,8 @@ class KubernetesBackend(Backend):
                 machine_type=needs.told,
                 provisioning=kind,
                 scopes=(namespace,),
+                device=needs.device,
+                devices=needs.count,
             )
             for kind in kinds
         )

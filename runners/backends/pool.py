@@ -4,8 +4,10 @@ A machine is an order that one host holds. The bot cannot call a host: giving an
 fulfils when it asks next, and a machine is absent only when its host has said so, or has been silent until long after
 the order's deadline, by which the agent ends itself.
 
-Options of `[hardware.NAME]`: `labels` (what a host must have), `base_environment` (a virtual environment on the hosts
-below every side's own), `env.NAME` (a variable for the code). Each may stand in `[backends.pool]` for all.
+Options of `[hardware.NAME]`: `labels` (what a host must have), `device` (cuda, rocm, xpu, tpu or none: what frameworks
+must see; without it what the host has, if that is of one kind) with `count` (all), `base_environment` (a virtual
+environment on the hosts below every side's own), `env.NAME` (a variable for the code). Each may stand in
+`[backends.pool]` for all.
 """
 
 from collections.abc import Mapping
@@ -19,6 +21,7 @@ _SILENT_S = 60.0
 # how long a host may take to begin an order
 _PATIENCE_S = 60.0
 _DEADLINE_GRACE_S = 900.0
+_DEVICES = ("cuda", "rocm", "xpu", "tpu", "none")
 
 
 class HostSilentError(OSError):
@@ -32,7 +35,8 @@ class PoolBackend(Backend):
 
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
         """Every host with the labels: those that could begin now first, of these the one that has rested longest."""
-        wanted = _words({**self.settings.options, **options}.get("labels", ""))
+        merged = {**self.settings.options, **options}
+        wanted = _words(merged.get("labels", ""))
         if not wanted:
             raise BackendError("config", "Set `labels` for this hardware: a host must have all of them.")
         found = [host for host in await self._pool().hosts() if wanted <= host.labels]
@@ -44,8 +48,22 @@ class PoolBackend(Backend):
             raise BackendError("config", f"All hosts with the labels {words} are quarantined: {found[0].quarantined}")
         now = self.settings.clock()
         usable.sort(key=lambda host: (bool(_unfit(host, now)), host.used_at, host.name))
-        return tuple(
-            Offer(backend=self.name, zone=host.name, machine_type=host.devices, scopes=(host.name,)) for host in usable
+        return tuple(self._offer(host, merged) for host in usable)
+
+    def _offer(self, host: PoolHost, options: Mapping[str, str]) -> Offer:
+        kinds = tuple(host.kinds)
+        device = options.get("device", kinds[0] if len(kinds) == 1 else "none")
+        count = options.get("count", str(host.kinds.get(device, 0)))
+        if device not in _DEVICES or not count.isdigit():
+            raise BackendError("config", f"`device` is one of {', '.join(_DEVICES)}, and `count` a whole number.")
+        looks = device != "none"
+        return Offer(
+            backend=self.name,
+            zone=host.name,
+            machine_type=host.devices,
+            scopes=(host.name,),
+            device=device if looks else "",
+            devices=int(count) if looks else 0,
         )
 
     async def create(self, order: MachineOrder) -> None:

@@ -76,7 +76,7 @@ class TpuBackend(Backend):
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
         """Every zone with the first kind of provisioning, then every zone with the second."""
         merged = {**self.settings.options, **options}
-        accelerator_type, _, _ = _shape(merged)
+        accelerator_type, chips, _ = _shape(merged)
         _account(merged)
         kinds = _words(merged.get("provisioning", "standard"))
         for kind in kinds:
@@ -90,6 +90,8 @@ class TpuBackend(Backend):
                 provisioning=kind,
                 scopes=(self._project(), zone.rpartition("-")[0], zone),
                 queued=_is_queued(kind, merged),
+                device="tpu",
+                devices=max(1, chips),
             )
             for kind in kinds
             for zone in _words(merged.get("zones", ""))

@@ -185,7 +185,34 @@ async def test_offers_of_hosts_with_all_labels(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"), [({}, "Set `labels`"), ({"labels": "h100"}, "No host of the pool has the labels h100")]
+    ("devices", "options", "seen"),
+    [
+        (max1100(4), {}, ("xpu", 4)),
+        (max1100(4), {"device": "xpu", "count": "1"}, ("xpu", 1)),
+        (max1100(4), {"count": "2"}, ("xpu", 2)),
+        (max1100(4), {"device": "none"}, ("", 0)),
+        ([], {}, ("", 0)),
+        ([*max1100(1), {"vendor": "nvidia", "name": "NVIDIA L4"}], {}, ("", 0)),
+        ([*max1100(1), {"vendor": "nvidia", "name": "NVIDIA L4"}], {"device": "cuda"}, ("cuda", 1)),
+    ],
+)
+async def test_what_frameworks_must_see(
+    scene: Scene, devices: list[dict[str, Any]], options: dict[str, str], seen: tuple[str, int]
+) -> None:
+    """What the host has, unless the operator says otherwise."""
+    await scene.host(devices=devices)
+    (offer,) = await scene.backend.offers({**XPU, **options})
+    assert (offer.device, offer.devices) == seen
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "Set `labels`"),
+        ({"labels": "h100"}, "No host of the pool has the labels h100"),
+        ({"labels": "xpu", "device": "gpu"}, "`device` is one of"),
+        ({"labels": "xpu", "count": "many"}, "whole number"),
+    ],
 )
 async def test_an_operator_who_asked_for_what_is_not(scene: Scene, options: dict[str, str], said: str) -> None:
     await scene.host()
@@ -391,17 +418,17 @@ CONFIG = """\
 version: 1
 benchmarks:
   resnet50:
-    run: sh train.sh
+    run: |
+      TRAIN
     timeout: 5m
     hardware: [local, xpu]
     metrics:
       accuracy: {tag: accuracy, pick: last, better: higher, unit: pp, tolerance: 2, noise: 0.2, gate: true}
 """
-TRAIN = """\
-id -u
-touch /tmp/benchbot-stray-of-$(id -u)
-echo '{"step": 1, "accuracy": 90.0}' > "$BENCHBOT_LOGDIR/metrics.jsonl"
-"""
+TRAIN = (
+    "id -u && touch /tmp/benchbot-stray-of-$(id -u) && "
+    """echo '{{"step": 1, "accuracy": 90.0}}' > "$BENCHBOT_LOGDIR/metrics.jsonl\""""
+)
 
 
 def strays() -> list[str]:
@@ -471,7 +498,9 @@ async def real(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> 
     shim = place / "nvidia-smi"
     shim.write_text("#!/bin/sh\necho 'NVIDIA L4, 23034, 580.95.05, 0'\n")
     shim.chmod(0o755)
-    hardware = Hardware(name="xpu", backend="pool", options={"labels": "xpu", "base_environment": sys.prefix})
+    # the GPU is not really there, and a PyTorch that does not see it would be told
+    options = {"labels": "xpu", "device": "none", "base_environment": sys.prefix}
+    hardware = Hardware(name="xpu", backend="pool", options=options)
     async with open_world(tmp_path / "world") as world:
         world.clock.now = time.time()
         settings = world.services.settings
@@ -487,11 +516,10 @@ async def real(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> 
         await hosts.close()
 
 
-async def commits(world: World, train: str) -> None:
-    """A repository whose training is a shell script, on both sides."""
-    files = {".github/benchmark.yml": CONFIG.encode(), "train.sh": train.encode()}
-    await world.sandbox.push(world.repository, "maya", "main", files)
-    await world.sandbox.push(world.repository, "ada", world.pull.head_ref, files)
+async def trains(world: World, lines: str) -> None:
+    """A repository whose training is some lines of shell."""
+    config = CONFIG.replace("TRAIN", lines).encode()
+    await world.sandbox.push(world.repository, "maya", "main", {".github/benchmark.yml": config})
     await world.work()
 
 
@@ -504,7 +532,7 @@ async def rows(real: RealHost) -> Any:
 async def test_the_real_loop_and_the_real_agent(real: RealHost) -> None:
     """Enrolled with a code, one lease, results; nothing of it is left, and the caches stay."""
     world = real.world
-    await commits(world, TRAIN)
+    await trains(world, TRAIN)
     await real.start("--code", "code-1", "--labels", "xpu, l4")
 
     async def known() -> bool:
@@ -522,7 +550,13 @@ async def test_the_real_loop_and_the_real_agent(real: RealHost) -> None:
         return (await rows(real)).state == "free" and any(request.state == "done" for request in await world.requests())
 
     await real.until(done)
-    assert "no change" in world.read()[-1] or "inconclusive" in str(world.told[-1])
+    results = world.read()[-1]
+    assert "no change" in results or "inconclusive" in results, results
+    assert "failed" not in results
+    users = {int(path.read_text().split()[0]) for path in (world.folder / "bot" / "artifacts").rglob("log.txt")}
+    if os.geteuid() == 0:
+        assert len(users) == 1
+        assert min(users) >= 61200
     assert real.orders() == []
     assert (real.folder / "host" / "cache").is_dir()
     assert strays() == [] or os.geteuid() != 0
@@ -532,7 +566,7 @@ async def test_the_real_loop_and_the_real_agent(real: RealHost) -> None:
 async def test_a_restart_in_the_middle(real: RealHost) -> None:
     """The loop alone ends: the lease goes on and is found again. Both end: the host says so and has cleaned up."""
     world = real.world
-    await commits(world, "echo begun > begun.txt; sleep 600\n")
+    await trains(world, "touch begun.txt; sleep 600")
     await real.start("--code", "code-1", "--labels", "xpu")
 
     async def free() -> bool:

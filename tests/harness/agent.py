@@ -81,8 +81,24 @@ class ScriptedAgent:
             {"path": path, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
             for path, data in files.items()
         ]
-        answer = await self.post(f"runs/{run['id']}/manifest", {"files": manifest})
+        answer = await self.post(f"runs/{run['id']}/manifest", {"files": manifest, "complete": True})
         assert answer["wanted"] == [], "what was sent has arrived"
+
+    async def save(self, run: Mapping[str, Any], path: str, data: bytes) -> None:
+        """Ship a checkpoint while the run goes on: under another name first, as the real agent does."""
+        await self.post("event", {"kind": "run_started", "run": run["id"]})
+        await self.put(f"runs/{run['id']}/files/{path}.part?offset=0", data)
+        entry = {"path": path, "sent_as": f"{path}.part", "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        assert (await self.post(f"runs/{run['id']}/manifest", {"files": [entry], "complete": False}))["wanted"] == []
+
+    async def kept(self, run: Mapping[str, Any]) -> dict[str, bytes]:
+        """What an earlier machine had shipped of a run."""
+        found = {}
+        for file in run["kept"]:
+            url = f"{self.order.server_url}{PREFIX}/runs/{run['id']}/files/{file['path']}"
+            async with self.session.get(url, headers=self._headers()) as response:
+                found[file["path"]] = await response.read()
+        return found
 
     async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         url = f"{self.order.server_url}{PREFIX}/{path}"

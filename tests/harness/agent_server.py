@@ -62,6 +62,7 @@ class AgentServer:
         app.router.add_post(f"{protocol.PREFIX}/heartbeat", self._heartbeat)
         app.router.add_post(f"{protocol.PREFIX}/event", self._event)
         app.router.add_put(f"{protocol.PREFIX}/runs/{{run}}/files/{{path:.+}}", self._put)
+        app.router.add_get(f"{protocol.PREFIX}/runs/{{run}}/files/{{path:.+}}", self._get)
         app.router.add_post(f"{protocol.PREFIX}/runs/{{run}}/manifest", self._manifest)
         app.router.add_post(f"{protocol.PREFIX}/finish", self._finish)
         app.router.add_get(f"{protocol.PREFIX}/source/{{name}}/info/refs", self._refs)
@@ -153,12 +154,19 @@ class AgentServer:
         await self._notify()
         return web.json_response({"offset": len(kept)})
 
+    async def _get(self, request: web.Request) -> web.StreamResponse:
+        self._check(request, "get")
+        kept = self.files.get((request.match_info["run"], request.match_info["path"]))
+        return web.Response(body=bytes(kept)) if kept is not None else web.Response(status=404)
+
     async def _manifest(self, request: web.Request) -> web.StreamResponse:
         self._check(request, "manifest")
         run = request.match_info["run"]
         files = (await request.json())["files"]
         wanted = []
         for item in files:
+            if item["sent_as"] != item["path"]:
+                self.files[run, item["path"]] = self.files.pop((run, item["sent_as"]))
             kept = bytes(self.files.get((run, item["path"]), b""))
             if len(kept) != item["size"] or hashlib.sha256(kept).hexdigest() != item["sha256"]:
                 wanted.append({"path": item["path"], "offset": 0})

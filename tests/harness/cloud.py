@@ -23,9 +23,17 @@ class Cloud:
     ordered: list[str] = field(default_factory=list)
     ordered_at: list[float] = field(default_factory=list)
     not_isolated: str = ""
+    # machines that were taken back, as a cloud does with spot machines; `spot` is what the offers say
+    taken_back: set[str] = field(default_factory=set)
+    spot: bool = False
 
     def preempt(self) -> None:
         """Take every machine away, as a cloud does with spot machines."""
+        self.taken_back |= set(self.machines)
+        self.machines.clear()
+
+    def lose(self) -> None:
+        """Every machine is gone, and the cloud does not know why."""
         self.machines.clear()
 
 
@@ -36,7 +44,8 @@ class FakeBackend(Backend):
     cloud: Cloud
 
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
-        return tuple(Offer(backend="local", zone=zone, scopes=(zone,)) for zone in self.cloud.zones)
+        kind = "spot" if self.cloud.spot else "standard"
+        return tuple(Offer(backend="local", zone=zone, scopes=(zone,), provisioning=kind) for zone in self.cloud.zones)
 
     async def create(self, order: MachineOrder) -> None:
         if self.cloud.fail_create:
@@ -55,6 +64,8 @@ class FakeBackend(Backend):
             return Sighting(name=name, state="running", zone=zone)
         why = self.cloud.refuses_late.get(zone)
         code, said = (why.code, why.sentence) if why else ("", "")
+        if name in self.cloud.taken_back:
+            code = "preempted"
         return Sighting(name=name, state="absent", zone=zone, code=code, evidence=said, scope=why.scope if why else "")
 
     async def delete(self, name: str, zone: str) -> None:

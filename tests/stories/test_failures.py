@@ -85,7 +85,7 @@ async def test_a_machine_that_is_lost(world: World) -> None:
     agent = await world.agent()
     await agent.claim()
     await agent.train(agent.work["runs"][0])
-    world.cloud.preempt()
+    world.cloud.lose()
     world.hold_agents = False
     await world.settle()
     assert len(world.cloud.created) == 2

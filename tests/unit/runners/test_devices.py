@@ -169,8 +169,10 @@ def test_intel_whose_daemon_is_not_there(shims: Path) -> None:
 
 def card(folder: Path, name: str, vendor: str, memory: str = "", driver: str = "") -> None:
     """A card as the kernel shows it."""
-    place = folder / name / "device"
-    place.mkdir(parents=True)
+    (folder / name).mkdir(parents=True)
+    place = folder / f"0000:{'00:02.0' if name == 'card3' else f'3{name[-1]}:00.0'}"
+    place.mkdir(exist_ok=True)
+    os.symlink(place, folder / name / "device")
     (place / "vendor").write_text(f"{vendor}\n")
     (place / "device").write_text("0x0bda\n")
     if memory:
@@ -185,6 +187,7 @@ def test_what_the_kernel_knows_without_any_tool(shims: Path, tmp_path: Path) -> 
     card(tmp_path / "drm", "card0-DP-1", "0x8086")
     card(tmp_path / "drm", "card1", "0x1002")
     card(tmp_path / "drm", "card2", "0x10de", driver="nouveau")
+    card(tmp_path / "drm", "card3", "0x8086", driver="i915")
     assert probe() == [
         Device("amd", "GPU 0x0bda", trouble="no driver has taken it"),
         Device("intel", "GPU 0x0bda", 49152, "i915"),

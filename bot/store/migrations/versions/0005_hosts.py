@@ -1,14 +1,14 @@
 """hosts
 
-Revision ID: 0003
-Revises: 0002
+Revision ID: 0005
+Revises: 0003
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0003"
-down_revision = "0002"
+revision = "0005"
+down_revision = "0003"
 branch_labels = None
 depends_on = None
 
