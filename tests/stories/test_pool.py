@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from bot.core.nouns import Hardware
 from bot.store.hosts import all_hosts
+from tests.harness.agent import ScriptedAgent
 from tests.harness.clouds import cloud_with
 from tests.harness.pool import FakeHost, Hosts, max1100
 from tests.harness.story import told
@@ -140,6 +141,24 @@ async def test_a_device_fails_before_the_lease(world: World) -> None:
 
 
 @told
+async def test_a_framework_does_not_see_the_devices(world: World) -> None:
+    """The agent says so before it measures anything: a device fault, and another host gets the lease."""
+    async with pool(world, FakeHost("max-1"), FakeHost("max-2")) as hosts:
+        world.hold_agents = True
+        await world.says("maya", COMMAND)
+        ((name, order),) = hosts.orders(hosts.url).items()
+        world.cloud.driven.add(name)
+        agent = ScriptedAgent(world.session, order, world.script)
+        await agent.claim()
+        await agent.post("finish", {"outcome": "device_unhealthy", "sentence": "torch sees 0 of 4 xpu devices"})
+        world.hold_agents = False
+        await world.settle()
+        assert len(hosts.known["max-2"].begun) == 1
+        assert (await states(hosts))["max-1"][0] == 1
+    assert decided(world.read()[-1])
+
+
+@told
 async def test_the_bot_is_dead_for_a_day(world: World) -> None:
     """Nobody took the results in time: told as that, the host is empty again, and the next request runs on it."""
     async with pool(world, FakeHost("max-1")) as hosts:
@@ -159,7 +178,7 @@ async def test_the_bot_is_dead_for_a_day(world: World) -> None:
 
 
 @told
-async def test_a_host_that_is_busy_elsewhere_is_waited_for(world: World) -> None:
+async def test_a_host_that_is_off_is_waited_for(world: World) -> None:
     """It is off; the comment says so, and it runs when it is back."""
     async with pool(world, FakeHost("max-1")) as hosts:
         hosts.known["max-1"].silent = True

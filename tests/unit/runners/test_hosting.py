@@ -172,6 +172,8 @@ def test_an_order_from_its_beginning_to_its_end(folder: Path, bot: Bot) -> None:
     place = folder / "orders" / "bb-main-one-0"
     assert stat.S_IMODE((place / "token").stat().st_mode) == 0o600
     until((place / "lease").exists)
+    pid = json.loads((place / "tenant.json").read_text())["pid"]
+    assert os.getsid(pid) == pid, "what ends the loop's session must not end the lease"
     assert wants(folder, bot, NOTHING, NOTHING) == 0
     assert last(bot) == []
     assert not place.exists()
