@@ -17,6 +17,7 @@ from bot.github.client import GitHub
 from bot.services import Services
 from bot.settings import Settings
 from bot.store.database import Database
+from bot.store.hosts import StoredPool
 from bot.store.migrate import migrate
 from bot.web import application
 from bot.workers import reaper
@@ -93,7 +94,7 @@ def workers(services: Services) -> tuple[Worker[Any], ...]:
     return (Requests(services), Leases(services), Machines(services), *with_github)
 
 
-def build_backends(settings: Settings, github: GitHub | None = None) -> Mapping[str, Backend]:
+def build_backends(settings: Settings, database: Database, github: GitHub | None = None) -> Mapping[str, Backend]:
     """Every backend that the configured hardware names or that has a table: machines may outlive their hardware."""
     known = find_backends()
     wanted = {hardware.backend for hardware in settings.hardware.values()} | set(settings.backends)
@@ -105,6 +106,7 @@ def build_backends(settings: Settings, github: GitHub | None = None) -> Mapping[
                 clock=time.time,
                 options=settings.backend_options(name),
                 github=Caller(github) if github else None,
+                pool=StoredPool(database, time.time),
             )
         )
         for name in sorted(wanted & set(known))
@@ -128,7 +130,7 @@ async def open_bot(settings: Settings) -> AsyncIterator[Bot]:
             settings=settings,
             database=database,
             github=github,
-            backends=build_backends(settings, github),
+            backends=build_backends(settings, database, github),
             artifacts=LocalStore(settings.data_folder / "artifacts"),
             clock=time.time,
             wake=loop.wake,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from runners.spec import GitHubCaller, MachineOrder, Offer, Sighting
+from runners.spec import GitHubCaller, HostPool, MachineOrder, Offer, Sighting
 
 
 class BackendError(Exception):
@@ -37,6 +37,7 @@ class BackendSettings:
     clock: Callable[[], float]
     options: Mapping[str, str]
     github: GitHubCaller | None = None
+    pool: HostPool | None = None
 
 
 class Backend(ABC):

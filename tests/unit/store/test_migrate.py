@@ -9,7 +9,7 @@ from sqlalchemy import Connection, insert, select
 
 from bot.store.database import Database
 from bot.store.migrate import migrate
-from bot.store.tables import Base, Repository
+from bot.store.tables import Base, Host, Repository
 
 
 async def test_the_migrations_make_the_tables_of_the_code(tmp_path: Path) -> None:
@@ -30,7 +30,10 @@ async def test_migrating_again_keeps_what_is_there(tmp_path: Path) -> None:
     row = {"id": 7, "full_name": "acme/vision", "private": False, "default_branch": "main", "installation_id": 1}
     async with database.write() as tx:
         await tx.execute(insert(Repository).values(**row))
+        await tx.execute(insert(Host).values(id="h1", name="max-1", labels='["xpu"]', quarantined="2 device faults"))
     await migrate(database)
     async with database.read() as tx:
         assert (await tx.scalars(select(Repository.full_name))).all() == ["acme/vision"]
+        (host,) = await tx.scalars(select(Host))
+        assert (host.name, host.state, host.quarantined, host.faults) == ("max-1", "free", "2 device faults", 0)
     await database.close()
