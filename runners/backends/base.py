@@ -143,9 +143,8 @@ class Backend(ABC):
 def _told(offers: tuple[Offer, ...]) -> str:
     """Offers in words, best first."""
     shown = [
-        " ".join(
-            word for word in (offer.machine_type, offer.provisioning, f"in {offer.zone}" * bool(offer.zone)) if word
-        )
+        " ".join((offer.machine_type, offer.provisioning, f"in {offer.zone}" if offer.zone else "")).strip()
         for offer in offers
+        if offer.machine_type
     ]
-    return f"Offers, best first: {', '.join(shown)}."
+    return f"It offers, best first: {', '.join(shown)}." if shown else "It can be ordered."
