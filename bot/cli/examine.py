@@ -43,12 +43,12 @@ def settings_of(environment: Mapping[str, str]) -> tuple[Settings | None, list[F
     """The settings if there are any to go on with, and every fault in them at once."""
     named = environment.get("BENCHBOT_CONFIG", "")
     path, text = Path(named or CONFIG), None
-    if path.is_file():
+    if os.path.isfile(path):
         try:
             text = path.read_text()
         except (OSError, ValueError):
-            advice = f"sudo chown {_me()} {path.absolute()}, or run the doctor as the bot's user."
-            return None, [_say("settings", "fault", f"{_me()} cannot read {path.absolute()} as a text.", advice)]
+            told = f"{_me()} cannot read {path.absolute()} as a text; it belongs to {_owner(path)}."
+            return None, [_say("settings", "fault", told, _as_owner(path))]
     elif named:
         advice = "Set BENCHBOT_CONFIG to the path of benchbot.toml, or take it out of the environment."
         return None, [_say("settings", "fault", f"BENCHBOT_CONFIG names {named}, which is no file.", advice)]
@@ -60,8 +60,11 @@ def settings_of(environment: Mapping[str, str]) -> tuple[Settings | None, list[F
         faults = [_say(each.where, "fault", each.sentence, by_variable.get(each.where, mend)) for each in loaded]
         return None, faults + odd
     told = f"They come from {path.absolute()}" if text is not None else f"There is no {CONFIG} in {Path.cwd()}"
-    told += " and the environment." if any(key.variable in environment for key in KEYS.values()) else "."
-    told += "" if text is not None else " Every other key has its default."
+    here = sum(environment.get(key.variable, "") != "" for key in KEYS.values())
+    told += f"; the environment sets {here}" if here else ""
+    told += (
+        "." if text is not None else "; every other key has its default." if here else "; every key has its default."
+    )
     return loaded, [_say("settings", "ok", told), *_secrets(environment, path, text), *odd, *_unknown(loaded)]
 
 
@@ -106,21 +109,22 @@ def _unknown(settings: Settings) -> list[Finding]:
 def data_folder(settings: Settings) -> list[Finding]:
     """Whether it can be written, by nobody else, and has room."""
     folder = settings.data_folder
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    # what is behind a closed door counts as not there
+    existing = next(path for path in (folder, *folder.parents) if os.path.exists(path))
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        advice = f"sudo install -d -m 700 -o {_me()} {folder}, or set `data_folder` to another one."
-        return [_say("data folder", "fault", f"{_me()} cannot write in {existing}.", advice)]
+        told = f"{_me()} cannot write in {existing}, which belongs to {_owner(existing)}."
+        advice = _as_owner(existing) if existing == folder else f"sudo install -d -m 700 -o {_me()} {folder}"
+        return [_say("data folder", "fault", told, f"{advice}; or set `data_folder` to another one.")]
     found = [_disk(existing)]
     if existing != folder:
         return [_say("data folder", "ok", f"{folder} is not there yet; the first start makes it."), *found]
-    info = folder.stat()
-    owner = _name(info.st_uid)
-    if info.st_mode & 0o077:
+    owner = _owner(folder)
+    if folder.stat().st_mode & 0o077:
         told = f"Other users of this host can get into {folder}, where secrets are."
         return [_say("data folder", "warning", told, f"chmod 700 {folder}"), *found]
     if owner != _me():
         told = f"{folder} belongs to {owner}, and you are {_me()}: what you can do, the bot may not."
-        return [_say("data folder", "warning", told, f"sudo -u {owner} benchbot doctor"), *found]
+        return [_say("data folder", "warning", told, _as_owner(folder)), *found]
     return [_say("data folder", "ok", f"{folder} can be written by {owner}, and by nobody else."), *found]
 
 
@@ -137,7 +141,10 @@ def _disk(folder: Path) -> Finding:
 def is_made(settings: Settings) -> bool:
     """False when the database is a file that opening would make."""
     url = make_url(settings.database_url)
-    return url.get_backend_name() != "sqlite" or Path(url.database or "").exists()
+    try:
+        return url.get_backend_name() != "sqlite" or Path(url.database or "").exists()
+    except PermissionError:
+        return True
 
 
 def shown_url(settings: Settings) -> str:
@@ -256,6 +263,17 @@ def _is_loopback(url: str) -> bool:
 
 def _me() -> str:
     return _name(os.geteuid())
+
+
+def _owner(path: Path) -> str:
+    return _name(path.stat().st_uid)
+
+
+def _as_owner(path: Path) -> str:
+    """For what another user has: probably the one that the bot runs as."""
+    return (
+        f"sudo -u {_owner(path)} benchbot doctor, if the bot runs as {_owner(path)}; else sudo chown -R {_me()} {path}"
+    )
 
 
 def _name(uid: int) -> str:

@@ -1,6 +1,6 @@
 """What `benchbot doctor` asks GitHub about its App: credentials, permissions, webhook, installations. Only looks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import gidgethub
@@ -48,8 +48,8 @@ async def examine(settings: Settings, session: ClientSession) -> list[Finding]:
         TimeoutError,
         ValueError,
         jwt.PyJWTError,
-    ) as e:
-        return [*clock("GitHub", github.dated), _refused(settings, e)]
+    ) as error:
+        return [*clock("GitHub", github.dated), _refused(settings, error)]
 
 
 def _refused(settings: Settings, error: Exception) -> Finding:
@@ -100,9 +100,12 @@ def _rights(app: Mapping[str, Any], page: str) -> list[Finding]:
 
 def _less(given: Mapping[str, str], wanted: Mapping[str, str]) -> str:
     """What is wanted and not given, in words."""
-    rank: Callable[[str], int] = lambda level: _LEVELS.index(level) if level in _LEVELS else 0  # noqa: E731
-    lacking = {name: level for name, level in wanted.items() if rank(level) > rank(given.get(name, "none"))}
+    lacking = {name: level for name, level in wanted.items() if _rank(level) > _rank(given.get(name, ""))}
     return ", ".join(f"{name}: {level}" for name, level in sorted(lacking.items()))
+
+
+def _rank(level: str) -> int:
+    return _LEVELS.index(level) if level in _LEVELS else 0
 
 
 def _hook(settings: Settings, hook: Mapping[str, Any], page: str) -> Finding:

@@ -128,7 +128,8 @@ class Backend(ABC):
         try:
             owned = await self.list_owned()
         except (BackendError, OSError) as error:
-            return finding_of("machines", error, f"Mend [backends.{self.name}] in benchbot.toml.")
+            advice = f"See that what benchbot.toml says of {self.name} is right, and that it can be reached from here."
+            return finding_of("machines", error, advice)
         there = ", ".join(sorted(seen.name for seen in owned)) or "none"
         return Finding(about="machines", level="ok", sentence=f"Machines of this deployment: {there}.")
 

@@ -314,7 +314,8 @@ def _git() -> Finding:
 
 
 def _disk(folder: Path) -> Finding:
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    # what is behind a closed door counts as not there
+    existing = next(path for path in (folder, *folder.parents) if os.path.exists(path))
     free_gb = shutil.disk_usage(existing).free / 1e9
     told = f"{free_gb:.0f} GB are free for machines in {folder}."
     if free_gb >= _ROOM_GB:

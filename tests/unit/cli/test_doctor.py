@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sqlite3
+import tempfile
 import time
 from collections import namedtuple
 from collections.abc import AsyncIterator, Mapping
@@ -126,7 +127,29 @@ def test_the_data_folder(folder: Path, capsys: pytest.CaptureFixture[str], monke
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     status, found = says(capsys)
     assert (status, level(found, "data folder")) == (1, "fault")
-    assert "sudo install -d -m 700" in found["data folder"][0]["advice"]
+    assert "sudo chown -R 4000000" in found["data folder"][0]["advice"]
+    data.rmdir()
+    assert "sudo install -d -m 700" in says(capsys)[1]["data folder"][0]["advice"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_what_the_bot_keeps_from_others(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else, who cannot look into the data folder, is told to be the bot's user; nothing fails."""
+    with tempfile.TemporaryDirectory() as place:
+        monkeypatch.chdir(place)
+        Path(place).chmod(0o755)
+        assert main(["migrate"]) == 0
+        capsys.readouterr()
+        os.seteuid(65_534)
+        try:
+            status, found = says(capsys)
+        finally:
+            os.seteuid(0)
+        monkeypatch.chdir("/")
+    assert status == 1
+    assert found["data folder"][0]["advice"].startswith("sudo -u root benchbot doctor")
+    assert level(found, "database") == "fault"
+    assert "check" not in found
 
 
 @pytest.mark.parametrize(("free", "expected"), [(0.5e9, "fault"), (5e9, "warning"), (50e9, "ok")])
