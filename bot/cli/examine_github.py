@@ -30,43 +30,39 @@ async def examine(settings: Settings, session: ClientSession) -> list[Finding]:
             "benchbot setup --base-url https://YOUR-SERVER registers one; benchbot demo and benchbot run need none."
         )
         return [_say("App", "warning", told, advice)]
-    github = GitHub(session, AppKey(settings.app_id, settings.private_key, settings.github_api_url))
+    key = AppKey(settings.app_id, settings.private_key, settings.github_api_url)
+    try:
+        key.app_token()
+    except (ValueError, jwt.PyJWTError) as error:
+        advice = "Set github.private_key_file to the .pem file that GitHub gave."
+        return [_say("App", "fault", f"The private key cannot be used: {_first_line(error)}", advice)]
+    github, found = GitHub(session, key), list[Finding]()
     try:
         app = await github.app()
         page = _page(settings, app)
-        found = [_say("App", "ok", f"{app['name']} ({app['html_url']}) is known to GitHub by its key.")]
+        found.append(_say("App", "ok", f"{app['name']} ({app['html_url']}) is known to GitHub by its key."))
         found += [*clock("GitHub", github.dated), *_rights(app, page)]
-        hook = await github.hook()
-        found += [_hook(settings, hook, page), await _deliveries(github, settings, page)]
+        found.append(_hook(settings, await github.hook(), page))
+        found.append(await _deliveries(github, settings, page))
         return [*found, *await _installations(github, app)]
-    except (
-        gidgethub.GitHubException,
-        Gone,
-        Denied,
-        ClientError,
-        OSError,
-        TimeoutError,
-        ValueError,
-        jwt.PyJWTError,
-    ) as error:
-        return [*clock("GitHub", github.dated), _refused(settings, error)]
+    except (gidgethub.GitHubException, Gone, Denied, ClientError, OSError, ValueError) as error:
+        known = found or clock("GitHub", github.dated)
+        return [*known, _refused(settings, error, known=bool(found))]
 
 
-def _refused(settings: Settings, error: Exception) -> Finding:
+def _refused(settings: Settings, error: Exception, *, known: bool) -> Finding:
+    """`known`: GitHub has answered to this key before."""
     url, number = settings.github_api_url, settings.app_id
-    if isinstance(error, Gone | gidgethub.BadRequest) and getattr(error, "status_code", 404) in (401, 404):
+    unknown = isinstance(error, Gone) or getattr(error, "status_code", 0) == 401
+    if unknown and not known:
         told = f"{url} knows no App {number} with this key: {_first_line(error)}"
         advice = (
             f"See the App's id and make a new key on its page ({settings.github_web_url}/settings/apps), "
             "then set github.app_id and github.private_key_file."
         )
         return _say("App", "fault", told, advice)
-    if isinstance(error, ValueError | jwt.PyJWTError) and not isinstance(error, gidgethub.GitHubException):
-        advice = "Set github.private_key_file to the .pem file that GitHub gave."
-        return _say("App", "fault", f"The private key cannot be used: {_first_line(error)}", advice)
-    return _say(
-        "App", "fault", f"{url} does not answer as it should: {_first_line(error)}", "Check the network; try again."
-    )
+    told = f"{url} does not answer as it should: {_first_line(error)}"
+    return _say("GitHub", "fault", told, "Check the network, and try again.")
 
 
 def _first_line(error: Exception) -> str:

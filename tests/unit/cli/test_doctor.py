@@ -365,10 +365,14 @@ async def test_a_github_that_is_away(
 ) -> None:
     land[0].hub.faults.append(Fault(method="GET", path="/app$", status=502))
     status, found = await github(capsys)
-    assert (status, found["App"]["level"]) == (1, "fault")
-    assert "does not answer as it should" in found["App"]["sentence"]
+    assert (status, found["GitHub"]["level"]) == (1, "fault")
+    assert "does not answer as it should" in found["GitHub"]["sentence"]
+    land[0].hub.faults.append(Fault(method="GET", path="/app/hook/config$", status=404))
+    found = (await github(capsys))[1]
+    assert [about for about in found if found[about]["level"] == "ok"] == ["App", "clock", "permissions"]
+    assert "does not answer as it should" in found["GitHub"]["sentence"]
     monkeypatch.setenv("BENCHBOT_GITHUB_API_URL", "http://127.0.0.1:9")
-    assert "does not answer as it should" in (await github(capsys))[1]["App"]["sentence"]
+    assert "does not answer as it should" in (await github(capsys))[1]["GitHub"]["sentence"]
 
 
 async def test_rights_that_differ(land: tuple[Sandbox, Land], capsys: pytest.CaptureFixture[str]) -> None:
