@@ -5,6 +5,7 @@ Errors: `Gone` when the thing is not there (404, 410), `Denied` for 403, gidgeth
 """
 
 import base64
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,12 +68,16 @@ class Compared:
 class _Api(GitHubAPI):
     """gidgethub on aiohttp, without following redirects: a moved POST must stay a POST."""
 
+    # the Date of the last answer, and when it came by our own clock
+    dated: tuple[str, float] = ("", 0.0)
+
     async def _request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
     ) -> tuple[int, Mapping[str, str], bytes]:
         async with self._session.request(
             method, url, headers=dict(headers), data=body, allow_redirects=False
         ) as response:
+            self.dated = (response.headers.get("Date", ""), time.time())
             moved = response.headers.get("Location", "")
             # only within the same server: the token in the headers is for nobody else
             if response.status in (301, 302, 307, 308) and moved.startswith(f"{self.base_url}/"):
@@ -208,6 +213,25 @@ class GitHub:
 
     # ---- the App itself -------------------------------------------------------------------------------------------
 
+    @property
+    def dated(self) -> tuple[str, float]:
+        """The Date of GitHub's last answer as it was sent, and when it came by our own clock."""
+        return self._api.dated
+
+    async def app(self) -> Mapping[str, Any]:
+        """slug, name, owner, permissions and events of the App, as it is registered now."""
+        return await self._of_app("/app")
+
+    async def hook(self) -> Mapping[str, Any]:
+        """url, content_type, insecure_ssl and (hidden) secret of the App's webhook."""
+        return await self._of_app("/app/hook/config")
+
+    async def installations(self) -> AsyncIterator[Mapping[str, Any]]:
+        """Where the App is installed, with the permissions that were granted there."""
+        with _our_errors():
+            async for installation in self._api.getiter("/app/installations?per_page=100", jwt=self._key.app_token()):
+                yield installation
+
     async def deliveries(self) -> AsyncIterator[Mapping[str, Any]]:
         """Webhook deliveries that GitHub has tried, newest first."""
         with _our_errors():
@@ -259,6 +283,11 @@ class GitHub:
         return self._installations[full_name]
 
     # ---- one way in and out ---------------------------------------------------------------------------------------
+
+    async def _of_app(self, path: str) -> Mapping[str, Any]:
+        with _our_errors():
+            answer: Mapping[str, Any] = await self._api.getitem(path, jwt=self._key.app_token())
+        return answer
 
     async def _get(self, where: Where, path: str) -> Any:
         token = await self.installation_token(where.installation_id)

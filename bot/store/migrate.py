@@ -1,10 +1,13 @@
 """Brings a database to the tables of this version. Forward only: a backup is the way back."""
 
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
 from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from bot.store.database import Database
@@ -27,6 +30,17 @@ def _upgrade(connection: Connection) -> None:
 def differences(connection: Connection) -> None:
     """Raises alembic's CommandError when the tables in code and in the database differ."""
     command.check(_config(connection))
+
+
+async def revisions(database: Database) -> tuple[str | None, Sequence[str]]:
+    """The revision of the database's tables (None: it has none), and those that this version knows, newest first."""
+
+    def look(connection: Connection) -> tuple[str | None, Sequence[str]]:
+        known = ScriptDirectory.from_config(_config(connection)).walk_revisions()
+        return MigrationContext.configure(connection).get_current_revision(), [one.revision for one in known]
+
+    async with database.engine.connect() as connection:
+        return await connection.run_sync(look)
 
 
 async def migrate(database: Database) -> None:
