@@ -108,7 +108,7 @@ async def _backends(
         database = Database(settings.database_url)
     except ImportError:
         # that its driver is missing has been told; no backend but the pool needs it
-        database = Database("sqlite+aiosqlite:///:memory:")
+        database = Database("sqlite+aiosqlite:///file:none?mode=ro&uri=true")
     key = AppKey(settings.app_id, settings.private_key, settings.github_api_url)
     backends = build_backends(settings, database, GitHub(session, key) if settings.app_id else None)
     try:
