@@ -20,6 +20,8 @@ stage "booted"
 command -v python3 >/dev/null || finish "failed: the image has no python3"
 umask 077
 mkdir -p /var/lib/benchbot && cd /var/lib/benchbot || finish "failed: no disk to write to"
+# the code's user goes through here to its own folders, and cannot look around
+chmod 711 .
 # one that the cloud starts again would run the lease a second time
 [ -e agent.log ] && finish "failed: the machine was started again"
 ask "$metadata/attributes/benchbot-token" >token || finish "failed: the metadata server gave no token"

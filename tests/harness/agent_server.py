@@ -44,6 +44,7 @@ class AgentServer:
         self.ready: dict[int, str] = {}
         self.port = 0
         self.met: dict[str, str] = {}
+        self.bundle = b""
         self.events: list[dict[str, Any]] = []
         self.heartbeats: list[dict[str, Any]] = []
         self.files: dict[tuple[str, str], bytearray] = {}
@@ -63,6 +64,7 @@ class AgentServer:
     async def start(self) -> None:
         """Listen; a second start after `stop` listens on the same port again."""
         app = web.Application(client_max_size=2 * protocol.CHUNK_BYTES)
+        app.router.add_get(f"{protocol.PREFIX}/agent.pyz", self._agent)
         app.router.add_post(f"{protocol.PREFIX}/claim", self._claim)
         app.router.add_post(f"{protocol.PREFIX}/heartbeat", self._heartbeat)
         app.router.add_post(f"{protocol.PREFIX}/event", self._event)
@@ -114,6 +116,9 @@ class AgentServer:
             self.faults.busy[kind] -= 1
             raise web.HTTPServiceUnavailable
         return int(member or "0")
+
+    async def _agent(self, request: web.Request) -> web.StreamResponse:
+        return web.Response(body=self.bundle)
 
     async def _claim(self, request: web.Request) -> web.StreamResponse:
         message = await request.json()
