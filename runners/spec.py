@@ -90,7 +90,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One concrete thing that a backend could give now. `price_usd_per_hour` 0 means: not billed.
+    """One concrete thing that a backend could give now.
+
+    `price_usd_per_hour` is its list price: 0 where nothing is billed, None where the backend does not know it.
 
     `provisioning` is standard, spot, flex-start or reserved. `scopes` name what it shares with other offers, such as
     its zone: a refusal names the scope that is to be left alone for a while. The order of a `queued` offer may stand
@@ -101,7 +103,7 @@ class Offer:
     backend: str
     zone: str = ""
     machine_type: str = ""
-    price_usd_per_hour: float = 0.0
+    price_usd_per_hour: float | None = 0.0
     provisioning: str = "standard"
     scopes: tuple[str, ...] = ()
     queued: bool = False

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bot.core.nouns import Reply, Report
 from bot.report import findings, text, view
 from bot.report.text import Markdown, finalize
-from bot.report.values import counted, money
+from bot.report.values import counted
 from templates import load
 
 # GitHub takes 65,536 characters
@@ -131,14 +131,7 @@ def _context(report: Report, room: _Room) -> dict[str, object]:
         "notes_count": len(notes),
         "method": view.method(report)[: room.facts],
         "environment": view.environment(report)[: room.facts],
-        "cost": _cost(report),
+        "cost": view.cost(report),
         "commands": findings.next_commands(report),
         **WRITERS,
     }
-
-
-def _cost(report: Report) -> str:
-    if report.cost_usd:
-        return money(report.cost_usd)
-    going = report.state in ("queued", "running")
-    return f"at most {money(report.estimate_usd)}" if going and report.estimate_usd else ""

@@ -13,7 +13,8 @@ from bot.store.database import Database
 LOCK = 0x62656E63
 
 
-def _config(connection: Connection) -> Config:
+def config_of(connection: Connection) -> Config:
+    """Alembic's configuration for our migrations on an open connection."""
     config = Config()
     config.set_main_option("script_location", str(resources.files("bot.store") / "migrations"))
     config.attributes["connection"] = connection
@@ -21,12 +22,12 @@ def _config(connection: Connection) -> Config:
 
 
 def _upgrade(connection: Connection) -> None:
-    command.upgrade(_config(connection), "head")
+    command.upgrade(config_of(connection), "head")
 
 
 def differences(connection: Connection) -> None:
     """Raises alembic's CommandError when the tables in code and in the database differ."""
-    command.check(_config(connection))
+    command.check(config_of(connection))
 
 
 async def migrate(database: Database) -> None:

@@ -178,7 +178,9 @@ class Conversation:
         writes: list[Executable] = []
         newest = {request.command: request for request in requests if request.state == "done"}
         for request in newest.values():
-            call = replace(codec.load(Call, request.call), sender=sender)
+            settings = self.services.settings
+            before = codec.load(Call, request.call)
+            call = replace(before, sender=sender, hardware=settings.hardware, limits=settings.limits)
             trigger = f"{self.event.repository_id}:{self.delivery_id}:{request.id}"
             new_id = self.services.new_id()
             kind = "approval" if request.kind == "approval" else "button"
@@ -265,7 +267,7 @@ class Conversation:
             head_only=tuple(benchmark for benchmark in resolved if benchmark not in base_names),
             allowed_shas=facts.allowed,
             changed_paths=facts.compared.paths,
-            budget_usd=self.services.settings.budget_usd,
+            limits=self.services.settings.limits,
             scripts_sha=await self._scripts(facts.where, config),
         )
 

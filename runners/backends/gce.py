@@ -23,6 +23,7 @@ from typing import Any
 
 from runners.backends.base import Backend, BackendError, BackendSettings
 from runners.google import CloudAwayError
+from runners.prices import list_price
 from runners.protocol import PREFIX
 from runners.spec import MachineOrder, Offer, Sighting
 from templates import load
@@ -89,6 +90,7 @@ class GceBackend(Backend):
         """Every zone with the first kind of provisioning, then every zone with the second."""
         merged = {**self.settings.options, **options}
         machine_type, gpus = _shape(merged)
+        parts = {machine_type: 1, **({_accelerator(merged): gpus} if _accelerator(merged) else {})}
         zones, kinds = _words(merged.get("zones", "")), _words(merged.get("provisioning", "standard"))
         for kind in kinds:
             if kind not in _PROVISIONING:
@@ -98,6 +100,7 @@ class GceBackend(Backend):
                 backend=self.name,
                 zone=zone,
                 machine_type=machine_type,
+                price_usd_per_hour=list_price(self.name, parts, kind, zone),
                 provisioning=kind,
                 scopes=(self._project(), zone.rpartition("-")[0], zone),
                 device="cuda" if gpus else "",
