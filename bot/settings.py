@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from bot.core.nouns import Hardware, Limits
+from bot.core.money import Limits
+from bot.core.nouns import Hardware
 from bot.core.options import NAME
 from bot.core.wording import code, did_you_mean
 

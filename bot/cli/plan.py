@@ -16,7 +16,8 @@ from bot.core.budget import usd
 from bot.core.calls import plan_of
 from bot.core.grammar import parse_lines
 from bot.core.markdown import new_lines
-from bot.core.nouns import Call, Command, Person, Plan, PullRequest, Refusal, RepoConfig, total_usd
+from bot.core.money import total_usd
+from bot.core.nouns import Call, Command, Person, Plan, PullRequest, Refusal, RepoConfig
 from bot.core.quantities import duration
 from bot.core.repo_config import CONFIG_PATH, load
 from bot.core.targets import resolve_targets

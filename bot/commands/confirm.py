@@ -5,7 +5,8 @@ from fnmatch import fnmatchcase
 from bot.commands.desk import Desk, Outcome
 from bot.core.budget import usd
 from bot.core.grammar import Spec
-from bot.core.nouns import Call, Refusal, total_usd
+from bot.core.money import total_usd
+from bot.core.nouns import Call, Refusal
 from bot.core.wording import code
 from bot.store.codec import load
 from bot.store.facts import confirm_requests, requests_of

@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from bot.core.markdown import PREFIX
-from bot.core.nouns import Call, Limits, Plan
+from bot.core.money import Limits
+from bot.core.nouns import Call, Plan
 from bot.core.quantities import dollars, moment
 from bot.core.wording import code, listed
 

@@ -3,10 +3,11 @@
 Everything here is a frozen value. Nothing here knows of tables, HTTP, clouds or the clock.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bot.core.money import Limits, total_usd
 from bot.measure.metrics import Metric
 from bot.measure.verdict import Comparison, Verdict
 
@@ -165,21 +166,6 @@ class Hardware:
         return self.options.get("simulate", "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What the operator lets things cost, in US dollars; None: no limit. Days and months are those of UTC.
-
-    `budget_usd` is for one request. Above `confirm_usd` a person has to confirm before anything starts.
-    """
-
-    budget_usd: float | None = None
-    pull_usd: float | None = None
-    person_usd_per_day: float | None = None
-    repository_usd_per_month: float | None = None
-    month_usd: float | None = None
-    confirm_usd: float | None = None
-
-
 # ---- a command and all that its handler may know ------------------------------------------------------------------
 
 
@@ -294,12 +280,6 @@ class Plan:
         return tuple(dict.fromkeys(lease.hardware for lease in self.leases if lease.estimate_usd is None))
 
 
-def total_usd(amounts: Iterable[float | None]) -> float | None:
-    """The sum; not known as soon as one of them is not."""
-    known = tuple(amounts)
-    return None if None in known else sum((amount for amount in known if amount is not None), 0.0)
-
-
 # ---- why something ended ------------------------------------------------------------------------------------------
 
 
@@ -407,19 +387,6 @@ class Report:
     waits: str = ""
     confirmed_by: str = ""
     targets: tuple[str, ...] = ()
-
-
-# ---- what was spent -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """What some machines have cost together: `name` is what they have in common."""
-
-    name: str
-    usd: float
-    seconds: float
-    machines: int
 
 
 # ---- an answer to a command ---------------------------------------------------------------------------------------

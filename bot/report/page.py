@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from bot.core.nouns import BenchmarkReport, Link, Report, RunReport, Spent
+from bot.core.money import Spent
+from bot.core.nouns import BenchmarkReport, Link, Report, RunReport
 from bot.core.quantities import moment
 from bot.report import findings, values, view
 from bot.report.cells import NOTHING

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, case, func, select
 
-from bot.core.nouns import Spent
+from bot.core.money import Spent
 from bot.store.database import Transaction
 from bot.store.ledger import holding
 from bot.store.tables import Lease, Machine, Request

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from bot.core.budget import waiting_sentence
 from bot.core.conclusion import conclude
+from bot.core.money import total_usd
 from bot.core.nouns import (
     BenchmarkReport,
     Call,
@@ -13,7 +14,6 @@ from bot.core.nouns import (
     Reason,
     Report,
     RunReport,
-    total_usd,
 )
 from bot.core.planning import reproduce_command
 from bot.core.reasons import reason

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
-from bot.core.nouns import Hardware, Limits
+from bot.core.money import Limits
+from bot.core.nouns import Hardware
 from bot.store.tables import Machine, Request
 from tests.harness.clouds import cloud_with
 from tests.harness.gce import ComputeEngine

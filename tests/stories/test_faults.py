@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sqlalchemy import select
 
-from bot.core.nouns import Limits
+from bot.core.money import Limits
 from bot.sandbox import bare
 from bot.sandbox.hub import Fault
 from bot.store.tables import Lease, Run

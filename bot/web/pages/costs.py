@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from aiohttp import web
 
 from bot.core.budget import since, until
-from bot.core.nouns import Spent
+from bot.core.money import Spent
 from bot.report.page import CostRow, CostsPage, render_costs
 from bot.store.costs import SHARES, RequestCost, by_month, by_share, newest
 from bot.store.reports import STATES

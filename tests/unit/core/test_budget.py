@@ -16,7 +16,8 @@ from bot.core.budget import (
     waiting_sentence,
 )
 from bot.core.calls import plan_of, unasked, within_caps
-from bot.core.nouns import Call, Hardware, Limits, Plan, Refusal
+from bot.core.money import Limits
+from bot.core.nouns import Call, Hardware, Plan, Refusal
 from tests.unit.core.making import HARDWARE, call, command
 
 NOON = datetime(2026, 12, 31, 12, tzinfo=UTC).timestamp()

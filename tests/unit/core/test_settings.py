@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.core.nouns import Limits
+from bot.core.money import Limits
 from bot.settings import KEYS, Settings, load_settings, settings_tables
 
 DOC = Path(__file__).resolve().parents[3] / "docs" / "settings.md"

@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import insert, update
 
 from bot.core.calls import plan_of
-from bot.core.nouns import Call, Limits, Plan
+from bot.core.money import Limits
+from bot.core.nouns import Call, Plan
 from bot.store.costs import by_month, by_share, newest
 from bot.store.database import Database
 from bot.store.ledger import accounts, admit
