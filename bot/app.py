@@ -13,6 +13,7 @@ from aiohttp import ClientSession, ClientTimeout, web
 from bot.artifacts.local import LocalStore
 from bot.core.nouns import Hardware
 from bot.github.auth import AppKey
+from bot.github.caller import Caller
 from bot.github.client import GitHub
 from bot.services import Services
 from bot.settings import Settings
@@ -93,7 +94,7 @@ def workers(services: Services) -> tuple[Worker[Any], ...]:
     return (Requests(services), Leases(services), Machines(services), *with_github)
 
 
-def build_backends(settings: Settings) -> Mapping[str, Backend]:
+def build_backends(settings: Settings, github: GitHub | None = None) -> Mapping[str, Backend]:
     """Every backend that the configured hardware names or that has a table: machines may outlive their hardware."""
     known = find_backends()
     wanted = {hardware.backend for hardware in settings.hardware.values()} | set(settings.backends)
@@ -104,6 +105,7 @@ def build_backends(settings: Settings) -> Mapping[str, Backend]:
                 folder=settings.machines_folder / name,
                 clock=time.time,
                 options=settings.backend_options(name),
+                github=Caller(github) if github else None,
             )
         )
         for name in sorted(wanted & set(known))
@@ -143,7 +145,7 @@ async def open_bot(settings: Settings) -> AsyncIterator[Bot]:
             session = await stack.enter_async_context(ClientSession(timeout=ClientTimeout(total=60)))
             github = GitHub(session, AppKey(settings.app_id, settings.private_key, settings.github_api_url))
         loop = Loop()
-        backends = build_backends(settings)
+        backends = build_backends(settings, github)
         services = Services(
             settings=await priced(settings, backends),
             database=database,

@@ -119,6 +119,7 @@ HARDWARE_KEYS = {
     "backend": "where its machines come from: `local`, ...",
     "price_usd_per_hour": "what one machine costs; 0: not billed; where it is not set, the backend's list price",
     "at_once": "leases at once",
+    "hosts": "machines of one lease, which train together; 1 where it is not set",
     "wait_s": "seconds that a request waits for a machine which the cloud does not have; 1800 where it is not set",
 }
 
@@ -322,6 +323,9 @@ class _Reader:
             if most < 1:
                 self._fault(f"{where}.at_once", "It is at least 1.")
             wait_s = self._number(options, where, _key("wait_s", "number", "", ""), LOCAL.wait_s)
+            hosts = int(self._number(options, where, _key("hosts", "whole", "", ""), 1))
+            if not 1 <= hosts <= 64:
+                self._fault(f"{where}.hosts", "It is 1 to 64.")
             backend = options.pop("backend", "local" if name == LOCAL.name else "")
             if not backend:
                 self._fault(where, "It does not say its `backend`.")
@@ -338,6 +342,7 @@ class _Reader:
                 listed_usd_per_hour=None,
                 at_once=most,
                 wait_s=wait_s,
+                hosts=hosts,
                 options=options,
             )
         return found

@@ -6,6 +6,7 @@ values; its field names are the message's keys.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,7 @@ class Work:
     setup_timeout_s: int = 1800
     interruptible: bool = False
     devices: DeviceWork | None = None
+    hosts: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +119,8 @@ class MachineOrder:
 
     `name` is legal in every cloud (at most 63 of a-z, 0-9 and -) and unique; creating it twice makes one. `attempt`
     counts the offers that were tried under this name. The machine must be gone by `deadline_at` (seconds since the
-    epoch) whatever happens to the bot. `token` is what its agent claims the lease with at `server_url`.
+    epoch) whatever happens to the bot. `token` is what its agent claims the lease with at `server_url`,
+    as its host number `member`.
     """
 
     name: str
@@ -128,6 +131,7 @@ class MachineOrder:
     deadline_at: float
     offer: Offer
     attempt: int = 1
+    member: int = 0
     options: Mapping[str, str] = field(default_factory=dict)
     # False: the commits come from somebody without write right, and the backend must isolate their code or refuse
     trusted: bool = False
@@ -149,3 +153,26 @@ class Sighting:
     evidence: str = ""
     code: str = ""
     scope: str = ""
+
+
+class GitHubRefusal(Exception):
+    """GitHub's no to one call: its HTTP status, and its sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+
+
+class GitHubCaller(Protocol):
+    """GitHub's REST API for backends that live there, with the rights of the bot's App.
+
+    `repository` is "owner/name"; `path` is below it, such as /actions/runs/7. Returns GitHub's JSON. Raises
+    GitHubRefusal for a no that stays a no, and an OSError for what may pass.
+    """
+
+    async def get(self, repository: str, path: str) -> Any:
+        """Read something."""
+
+    async def post(self, repository: str, path: str, body: Mapping[str, Any]) -> Any:
+        """Change something."""

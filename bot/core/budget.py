@@ -73,11 +73,14 @@ def machine_limit_s(work_s: float) -> float:
     return BOOT_S + SETUP_S + work_s + COLLECT_S
 
 
-def most_usd(price_usd_per_hour: float | None, work_s: float) -> float | None:
-    """The most that one machine can cost: its price until the cloud ends it by itself. None: the price is unknown."""
+def most_usd(price_usd_per_hour: float | None, work_s: float, hosts: int = 1) -> float | None:
+    """The most that the machines of a lease can cost: their price until the cloud ends them by itself.
+
+    None: the price is unknown.
+    """
     if price_usd_per_hour is None:
         return None
-    return round(price_usd_per_hour * (machine_limit_s(work_s) + DELETE_S) / 3600, 4)
+    return round(price_usd_per_hour * hosts * (machine_limit_s(work_s) + DELETE_S) / 3600, 4)
 
 
 def usd(amount: float | None) -> str:

@@ -144,7 +144,8 @@ class Hardware:
 
     `price_usd_per_hour` is the operator's own word, None where there is none; `listed_usd_per_hour` is then the most
     that one machine costs by the backend's list, None where that does not know it either. 0 means: not billed.
-    `wait_s` is how long a request waits for a machine that the cloud does not have.
+    `wait_s` is how long a request waits for a machine that the cloud does not have, `hosts` how many machines a lease
+    has.
     """
 
     name: str
@@ -153,6 +154,7 @@ class Hardware:
     listed_usd_per_hour: float | None = 0.0
     at_once: int = 1
     wait_s: float = 1800.0
+    hosts: int = 1
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -258,6 +260,7 @@ class PlannedLease:
     runs: tuple[PlannedRun, ...]
     timeout_s: int
     parameters: Mapping[str, str] = field(default_factory=dict)
+    hosts: int = 1
     estimate_usd: float | None = 0.0
     simulated: str = ""  # what the hardware only pretends to have
 
@@ -387,20 +390,3 @@ class Report:
     waits: str = ""
     confirmed_by: str = ""
     targets: tuple[str, ...] = ()
-
-
-# ---- an answer to a command ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What a person gets for one line: accepted with a request, an answer in Markdown, or a refusal.
-
-    `text` is Markdown of our own making; whatever came from people has been escaped before it got in.
-    """
-
-    line: int
-    typed: str
-    text: str = ""
-    refusal: Refusal | None = None
-    request_id: str = ""

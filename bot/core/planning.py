@@ -106,7 +106,8 @@ def _leases(benchmark: Benchmark, inputs: PlanInputs) -> list[PlannedLease]:
                 runs=runs,
                 timeout_s=timeout_s,
                 parameters=parameters,
-                estimate_usd=most_usd(entry.most_usd_per_hour, timeout_s * len(runs)),
+                hosts=entry.hosts,
+                estimate_usd=most_usd(entry.most_usd_per_hour, timeout_s * len(runs), entry.hosts),
                 simulated=entry.simulated,
             )
         )

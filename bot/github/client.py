@@ -86,6 +86,7 @@ class GitHub:
     def __init__(self, session: ClientSession, key: AppKey) -> None:
         self._api = _Api(session, AGENT, base_url=key.api_url)
         self._key = key
+        self._installations: dict[str, int] = {}
 
     # ---- facts ----------------------------------------------------------------------------------------------------
 
@@ -229,6 +230,33 @@ class GitHub:
             answer = await self._api.post(path, data={}, jwt=self._key.app_token())
         self._key.keep(installation_id, answer["token"], 3600)
         return str(answer["token"])
+
+    # ---- repositories by name, for backends that live on GitHub ---------------------------------------------------
+
+    async def ask(self, method: str, full_name: str, path: str, data: Mapping[str, Any]) -> Any:
+        """One GET or POST below a repository that the App is installed on; GitHub's JSON as it is."""
+        installation_id = await self.installation_of(full_name)
+        url = f"/repos/{quote(full_name, safe='/')}{path}"
+        try:
+            token = await self.installation_token(installation_id)
+            with self._errors_of(installation_id):
+                if method == "GET":
+                    return await self._api.getitem(url, oauth_token=token)
+                return await self._api.post(url, data=dict(data), oauth_token=token)
+        except Gone:
+            # it may be another installation by now
+            self._installations.pop(full_name, None)
+            raise
+
+    async def installation_of(self, full_name: str) -> int:
+        """The installation that reaches a repository; Gone when there is none."""
+        if full_name not in self._installations:
+            with _our_errors():
+                found = await self._api.getitem(
+                    f"/repos/{quote(full_name, safe='/')}/installation", jwt=self._key.app_token()
+                )
+            self._installations[full_name] = int(found["id"])
+        return self._installations[full_name]
 
     # ---- one way in and out ---------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.core.nouns import Reply, Report
+from bot.core.nouns import Refusal, Report
 from bot.report import findings, text, view
 from bot.report.text import Markdown, finalize
 from bot.report.values import counted
@@ -11,6 +11,20 @@ from templates import load
 
 # GitHub takes 65,536 characters
 LIMIT = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a person gets for one line: accepted with a request, an answer in Markdown, or a refusal.
+
+    `text` is Markdown of our own making; whatever came from people has been escaped before it got in.
+    """
+
+    line: int
+    typed: str
+    text: str = ""
+    refusal: Refusal | None = None
+    request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

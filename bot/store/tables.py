@@ -201,6 +201,7 @@ class Machine(Controlled, Base):
     zone: Mapped[str] = mapped_column(default="")
     offer: Mapped[str] = mapped_column(default="")  # JSON of runners.spec.Offer: written down before it is tried
     attempt: Mapped[int] = mapped_column(default=0)
+    member: Mapped[int] = mapped_column(default=0)
     token: Mapped[str]  # the lease token's only plain copy; emptied when the machine is up
     trusted: Mapped[bool]
     created_at: Mapped[float]
@@ -211,6 +212,22 @@ class Machine(Controlled, Base):
     price_usd_per_hour: Mapped[float] = mapped_column(default=0.0)
     cost_usd: Mapped[float] = mapped_column(default=0.0)  # settled when it is gone
     code: Mapped[str] = mapped_column(default="")
+    sentence: Mapped[str] = mapped_column(default="")
+
+
+class Member(Base):
+    """One host of a lease that has several, as its agent claimed it; member 0 is the one whose numbers count."""
+
+    __tablename__ = "members"
+    lease_id: Mapped[str] = mapped_column(ForeignKey("leases.id"), primary_key=True)
+    member: Mapped[int] = mapped_column(primary_key=True)
+    nonce_hash: Mapped[str]
+    credential_hash: Mapped[str] = mapped_column(index=True)
+    address: Mapped[str]  # where the others reach it: a host, and for member 0 a port
+    beat_at: Mapped[float]
+    ready: Mapped[str] = mapped_column(default="")  # the run that it waits to begin, or has begun
+    met: Mapped[str] = mapped_column(default="")  # the last run that all were ready for, and where host 0 was then
+    failed: Mapped[str] = mapped_column(default="")  # the run that failed on it
     sentence: Mapped[str] = mapped_column(default="")
 
 

@@ -11,7 +11,7 @@ from bot.commands import handlers, specs
 from bot.commands.desk import Desk, Outcome
 from bot.core.grammar import parse_lines
 from bot.core.markdown import Line, new_lines
-from bot.core.nouns import Call, Command, ConfigFault, Person, PullRequest, Refusal, Reply, RepoConfig
+from bot.core.nouns import Call, Command, ConfigFault, Person, PullRequest, Refusal, RepoConfig
 from bot.core.planning import triggered
 from bot.core.reasons import reason
 from bot.core.repo_config import CONFIG_PATH, load
@@ -19,7 +19,7 @@ from bot.core.targets import resolve_targets
 from bot.core.trust import may
 from bot.github.client import Compared, Gone, PullFacts, Where
 from bot.github.events import CheckAsked, Event, Reviewed
-from bot.report.comment import render_reply
+from bot.report.comment import Reply, render_reply
 from bot.services import Services
 from bot.store import codec
 from bot.store.facts import allow, allowed_shas, cancel_requests, comment_body, head_at, remember_comment

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Executable, insert, update
+from sqlalchemy import Executable, delete, insert, update
 
 from bot.core.budget import BOOT_S, machine_limit_s
 from bot.core.nouns import PlannedLease, Reason
@@ -15,13 +15,13 @@ from bot.store.leases import (
     continue_runs,
     dismiss_machine,
     fingerprint,
-    machine_of,
+    machines_of,
     reset_runs,
     runs_of,
     take_slot,
 )
 from bot.store.rows import Change, poke
-from bot.store.tables import Artifact, Lease, Machine, Request, Run
+from bot.store.tables import Artifact, Lease, Machine, Member, Request, Run
 from bot.workers.base import Worker
 from bot.workers.measuring import judge_lease
 from runners.protocol import CHECKPOINT_FOLDER, DEVICE_UNHEALTHY, INTERRUPTED
@@ -41,7 +41,14 @@ class _Loaded:
     lease: Lease
     request: Request
     runs: tuple[Run, ...]
-    machine: Machine | None
+    machines: tuple[Machine, ...]
+
+    @property
+    def machine(self) -> Machine | None:
+        """The machine that holds up all others: one that has ended, else one that is not up, else the last one up."""
+        ended = [one for one in self.machines if one.state in ("closing", "gone")]
+        missing = [one for one in self.machines if one.up_at is None]
+        return next(iter(ended or missing or sorted(self.machines, key=lambda one: -(one.up_at or 0.0))), None)
 
     @property
     def planned(self) -> PlannedLease:
@@ -74,11 +81,15 @@ class Leases(Worker[Lease]):
         async with self.services.database.read() as tx:
             request = await tx.get_one(Request, row.request_id)
             runs = tuple(await runs_of(tx, [row.id]))
-            return _Loaded(row, request, runs, await machine_of(tx, row.id))
+            of_try = self._name(row, row.tries - 1)
+            return _Loaded(row, request, runs, tuple(await machines_of(tx, row.id, of_try)))
+
+    def _name(self, lease: Lease, tries: int) -> str:
+        return f"bb-{self.services.settings.deployment}-{lease.id}-{tries}"
 
     async def _place(self, at: _Loaded) -> Change:
         lease, now = at.lease, self.services.clock()
-        if at.machine and at.machine.state != "gone":
+        if any(machine.state != "gone" for machine in at.machines):
             return Change(
                 state="queued", due_at=now + 60
             )  # the machine of the last try holds the slot until it is gone
@@ -94,19 +105,25 @@ class Leases(Worker[Lease]):
         token = self.services.new_id()
         limit_s = machine_limit_s(work_s)
         deadline_at = now + hardware.wait_s + limit_s
-        machine = insert(Machine).values(
-            id=f"bb-{self.services.settings.deployment}-{lease.id}-{lease.tries}",
-            state="wanted",
-            due_at=now,
-            lease_id=lease.id,
-            backend=hardware.backend,
-            hardware=hardware.name,
-            token=token,
-            trusted=at.request.trusted,
-            created_at=now,
-            limit_s=limit_s,
-            deadline_at=deadline_at,
-        )
+        name, hosts = self._name(lease, lease.tries), at.planned.hosts
+        machines = [
+            insert(Machine).values(
+                id=name if hosts == 1 else f"{name}-{member}",
+                state="wanted",
+                due_at=now,
+                lease_id=lease.id,
+                member=member,
+                backend=hardware.backend,
+                hardware=hardware.name,
+                token=token,
+                trusted=at.request.trusted,
+                created_at=now,
+                limit_s=limit_s,
+                deadline_at=deadline_at,
+            )
+            for member in range(hosts)
+        ]
+        nobody = delete(Member).where(Member.lease_id == lease.id)
         fresh = {
             "token_hash": fingerprint(token),
             "nonce_hash": "",
@@ -118,7 +135,7 @@ class Leases(Worker[Lease]):
             "started_at": lease.started_at or now,
             "tries": lease.tries + 1,
         }
-        return Change(state="booting", due_at=now + BOOT_S, values=fresh, writes=(machine, self._tell(lease)))
+        return Change(state="booting", due_at=now + BOOT_S, values=fresh, writes=(nobody, *machines, self._tell(lease)))
 
     async def _boot(self, at: _Loaded) -> Change:
         lease, now = at.lease, self.services.clock()
@@ -162,7 +179,7 @@ class Leases(Worker[Lease]):
         silent_s = now - (lease.beat_at or now)
         if silent_s >= LOST_S:
             return await self._lost(at, "agent_lost", "")
-        look = (poke(Machine, Machine.id == at.machine.id),) if silent_s >= SUSPECT_S else ()
+        look = (poke(Machine, Machine.lease_id == lease.id),) if silent_s >= SUSPECT_S else ()
         return Change(state="running", due_at=now + SUSPECT_S, writes=(*look, self._tell(lease)))
 
     async def _measure(self, at: _Loaded) -> Change:

@@ -10,6 +10,7 @@ from bot.core.nouns import Hardware
 from bot.core.placement import choose, scope_of
 from bot.store.codec import dump, load
 from bot.store.cooldowns import cool, cooling, warmed
+from bot.store.database import Transaction
 from bot.store.leases import free_slot
 from bot.store.rows import Change, poke
 from bot.store.tables import Lease, Machine, Request
@@ -59,7 +60,16 @@ class Machines(Worker[Machine]):
         if not offers:
             return self._refused(row, "config", f"The hardware {row.hardware} names no zone that has such a machine.")
         async with self.services.database.read() as tx:
-            chosen = choose(offers, await cooling(tx), now)
+            leader = await self._leader(tx, row)
+            cooled = await cooling(tx)
+        if leader is not None:
+            # all hosts of a lease stand in one place
+            if leader.state in ("wanted", "creating", "clearing"):
+                return Change(state="wanted", due_at=now + YOUNG_LOOK_S)
+            offers = tuple(offer for offer in offers if scope_of(offer, "") == scope_of(load(Offer, leader.offer), ""))
+        chosen = choose(offers, cooled, now) if offers else now
+        if leader is not None and not isinstance(chosen, Offer):
+            return self._refused(row, "no_capacity", f"{leader.zone} has no second machine of this kind.")
         if isinstance(chosen, Offer):
             # what stands in a queue meanwhile is not taken from the time of the runs
             deadline_at = now + row.limit_s + (hardware.wait_s if chosen.queued else 0.0)
@@ -78,6 +88,10 @@ class Machines(Worker[Machine]):
         lease = update(Lease).where(Lease.id == row.lease_id).values(phase=told, poked=True)
         return Change(state="wanted", due_at=chosen, writes=(lease,))
 
+    async def _leader(self, tx: Transaction, row: Machine) -> Machine | None:
+        """The machine of the first host, for those of the others."""
+        return await tx.get(Machine, row.id.rpartition("-")[0] + "-0") if row.member else None
+
     async def _create(self, row: Machine, backend: Backend) -> Change:
         now = self.services.clock()
         hardware, offer = self.services.settings.hardware.get(row.hardware), load(Offer, row.offer)
@@ -90,6 +104,7 @@ class Machines(Worker[Machine]):
             deadline_at=row.deadline_at,
             offer=offer,
             attempt=row.attempt,
+            member=row.member,
             options=hardware.options if hardware else {},
             trusted=row.trusted,
         )
@@ -110,7 +125,8 @@ class Machines(Worker[Machine]):
             writes = (warmed(scopes), poke(Lease, Lease.id == row.lease_id))
             return Change(state="up", due_at=now + LOOK_S, values={"token": "", **began}, writes=writes)
         if seen.state == "waiting":
-            return Change(state="starting", due_at=now + OLDER_LOOK_S)
+            # what it waits for is what people are told when it waits too long
+            return Change(state="starting", due_at=now + OLDER_LOOK_S, values={"sentence": seen.evidence})
         if seen.state == "starting":
             young = now - began["up_at"] < YOUNG_S
             wake = () if row.up_at else (poke(Lease, Lease.id == row.lease_id),)
@@ -141,7 +157,7 @@ class Machines(Worker[Machine]):
 
     async def _elsewhere(self, row: Machine, code: str, sentence: str, named: str) -> Change:
         """This offer is not to be had. What was begun is cleared away, then the next one is tried."""
-        if code not in _ELSEWHERE:
+        if code not in _ELSEWHERE or row.member:
             return self._refused(row, code, sentence)
         said, cooled = {"code": code, "sentence": sentence}, await self._cool(row, named, sentence)
         return Change(state="clearing", due_at=self.services.clock(), values=said, writes=(cooled,))
@@ -178,7 +194,7 @@ class Machines(Worker[Machine]):
         return Change(
             state="gone",
             values={"gone_at": now, "cost_usd": row.cost_usd + cost},
-            writes=(_billed(row, cost), *told, *free_slot(row.lease_id, row.hardware)),
+            writes=(_billed(row, cost), *told, *free_slot(row.lease_id, row.hardware, row.id)),
         )
 
     def _cost(self, row: Machine) -> float:

@@ -29,12 +29,24 @@ class Stop:
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.gone = threading.Event()
-        self.reason = ""
+        self._reason = ""
+        self.aborted = ""
+
+    @property
+    def reason(self) -> str:
+        """Why the lease must end, or the run that goes on now."""
+        return self._reason or self.aborted
 
     def set(self, reason: str) -> None:
         """Name the reason; the first one stays."""
         with self.changed:
-            self.reason = self.reason or reason
+            self._reason = self._reason or reason
+            self.changed.notify_all()
+
+    def abort(self, reason: str) -> None:
+        """End the run that goes on, and nothing else; an empty reason clears that for the next run."""
+        with self.changed:
+            self.aborted = reason
             self.changed.notify_all()
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from runners.spec import MachineOrder, Offer, Sighting
+from runners.spec import GitHubCaller, MachineOrder, Offer, Sighting
 
 
 class BackendError(Exception):
@@ -27,12 +27,16 @@ class BackendError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendSettings:
-    """What a backend is built from: the deployment's id, a folder of its own, its operator's table, and a clock."""
+    """What a backend is built from: the deployment's id, a folder of its own, its operator's table, and a clock.
+
+    `github` is None where the bot has no App.
+    """
 
     deployment: str
     folder: Path
     clock: Callable[[], float]
     options: Mapping[str, str]
+    github: GitHubCaller | None = None
 
 
 class Backend(ABC):
@@ -70,6 +74,13 @@ class Backend(ABC):
     @abstractmethod
     async def diagnose(self, name: str, zone: str) -> str:
         """The last words of a machine that did not behave, for the operator; empty when there are none."""
+
+    async def doubts(self, identity: str, name: str, audience: str) -> str:
+        """Why `identity`, made for `audience`, does not prove that its bearer is the machine `name`; empty: it does.
+
+        For clouds that give machines an identity of their own; elsewhere a machine has the token of its order.
+        """
+        return f"machines of {self.name} claim with the token of their order"
 
     def clear(self) -> None:  # noqa: B027 # most keep nothing
         """Remove what is kept on this host from lease to lease; for a deployment that ends for good."""

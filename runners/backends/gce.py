@@ -307,6 +307,7 @@ def _instance(order: MachineOrder, options: Mapping[str, str], image: str, now: 
         tpus=0,
         environment="",
         uid=_CODE_UID,
+        member=order.member,
         trusted=order.trusted,
     )
     told = {"startup-script": script, "benchbot-token": order.token, "enable-guest-attributes": "TRUE"}

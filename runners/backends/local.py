@@ -145,6 +145,7 @@ class LocalBackend(Backend):
         words += ["--token-file", str(folder / "token"), "--environment-file", str(folder / "environment.json")]
         words += ["--folder", str(folder / "lease"), "--cache", str(self.folder / "_cache")]
         words += ["--deadline", str(order.deadline_at)]
+        words += ["--member", str(order.member)]
         words += ["--trusted"] if order.trusted else []
         words += ["--uid", str(label.uid)] if label.uid is not None else []
         words += ["--base-environment", options["base_environment"]] if options.get("base_environment") else []

@@ -247,6 +247,7 @@ def _node(order: MachineOrder, options: Mapping[str, str]) -> dict[str, Any]:
         tpus=chips,
         environment=json.dumps(_environment(accelerator_type, chips)),
         uid=_CODE_UID,
+        member=order.member,
         trusted=order.trusted,
     )
     network = {key: options[key] for key in ("network", "subnetwork") if options.get(key)}

@@ -53,7 +53,7 @@ iptables -I OUTPUT -d 169.254.169.254 -p tcp --dport 80 -m owner --uid-owner {{ 
 umask 022
 stage "agent started"
 python3 agent.pyz --server {{ server_url }} --lease {{ lease_id }} --token-file token --folder lease --cache cache \
-  --deadline {{ deadline_at }} --uid {{ uid }}{{ " --trusted" if trusted else "" }} \
+  --deadline {{ deadline_at }} --uid {{ uid }} --member {{ member }}{{ " --trusted" if trusted else "" }} \
   {{ "--environment-file environment.json " if environment else "" }}>agent.log 2>&1
 status=$?
 tail -c 2000 agent.log

@@ -18,6 +18,11 @@ async def _all(found: AsyncIterator[Any]) -> None:
         pass
 
 
+async def _ask(github: GitHub) -> Any:
+    github._installations["o/r"] = 5
+    return await github.ask("GET", "o/r", "/actions/runs/7/jobs", {})
+
+
 # one call of each method, and the path that it asks
 Step = Callable[[GitHub], Awaitable[Any]]
 EVERY: dict[str, tuple[str, str, Step]] = {
@@ -41,6 +46,8 @@ EVERY: dict[str, tuple[str, str, Step]] = {
     "deliveries": ("GET", "/app/hook/deliveries", lambda g: _all(g.deliveries())),
     "redeliver": ("POST", "/app/hook/deliveries/3/attempts", lambda g: g.redeliver(3)),
     "installation_token": ("POST", "/app/installations/9/access_tokens", lambda g: g.installation_token(9)),
+    "installation_of": ("GET", "/repos/o/r/installation", lambda g: g.installation_of("o/r")),
+    "ask": ("GET", "/repos/o/r/actions/runs/7/jobs", _ask),
 }
 # None for an answer that may be another one a little later
 REFUSALS: list[tuple[int, str, dict[str, str], type[Exception] | None]] = [

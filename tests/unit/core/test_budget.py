@@ -42,6 +42,7 @@ def _account(name: str, limit: float, spent: float = 0.0, reserved: float = 0.0)
 def test_the_most_is_the_price_until_the_cloud_ends_it_by_itself() -> None:
     # 15 min of boot, an hour of setup, the runs, 15 min to collect, 15 min until the cloud's own limit
     assert most_usd(4.0, 3600) == 4.0 * 2.75
+    assert most_usd(4.0, 3600, hosts=3) == 3 * 4.0 * 2.75
     assert most_usd(0.0, 3600) == 0.0
     assert most_usd(None, 3600) is None
 

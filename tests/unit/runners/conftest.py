@@ -86,7 +86,7 @@ class Scene:
         """Start the agent, `through` another program where there is one."""
         token = self.folder / "token"
         token.write_text(TOKEN)
-        words = ["--server", self.server.url, "--lease", "L1", "--token-file", str(token)]
+        words = ["--server", self.server.url, "--lease", "L1", f"--{self.server.proof}-file", str(token)]
         words += ["--folder", str(self.folder / folder), "--cache", str(self.folder / "cache")]
         words += ["--deadline", str(self.server.deadline_at), "--kill-after-s", "0.3", "--checkout-patience-s", "0.1"]
         process = await asyncio.create_subprocess_exec(

@@ -40,7 +40,7 @@ async def test_migrating_again_keeps_what_is_there(tmp_path: Path) -> None:
 async def test_what_was_spent_and_reserved_before_there_were_costs(tmp_path: Path) -> None:
     database = Database(f"sqlite+aiosqlite:///{tmp_path}/rows.sqlite")
     async with database.engine.begin() as connection:
-        await connection.run_sync(lambda sync: command.upgrade(config_of(sync), "0003"))
+        await connection.run_sync(lambda sync: command.upgrade(config_of(sync), "0004"))
         await connection.run_sync(_row, "requests", id="r")
         for lease, state in (("open", "running"), ("final", "done")):
             planned = '{"estimate_usd": 9.5}'
