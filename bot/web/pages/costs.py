@@ -34,7 +34,9 @@ async def costs(request: web.Request) -> web.Response:
         settled = {spent.name: spent for spent in await by_month(tx, months, until("month", now))}
         shares = {share: await by_share(tx, share, begin, end) for share in SHARES}
         rows = await newest(tx, MOST)
-    nothing = [Spent(name=name, usd=0.0, seconds=0.0, machines=0) for name, _ in months]
+    # what lies before the first machine is not worth a line
+    first = min([*settled, months[-1][0]])
+    nothing = [Spent(name=name, usd=0.0, seconds=0.0, machines=0) for name, _ in months if name >= first]
     shown = CostsPage(
         month=asked,
         months=tuple(settled.get(month.name, month) for month in reversed(nothing)),
