@@ -18,6 +18,7 @@ from bot.github.client import GitHub
 from bot.services import Services
 from bot.settings import Settings
 from bot.store.database import Database
+from bot.store.hosts import StoredPool
 from bot.store.migrate import migrate
 from bot.web import application
 from bot.workers import reaper
@@ -94,7 +95,7 @@ def workers(services: Services) -> tuple[Worker[Any], ...]:
     return (Requests(services), Leases(services), Machines(services), *with_github)
 
 
-def build_backends(settings: Settings, github: GitHub | None = None) -> Mapping[str, Backend]:
+def build_backends(settings: Settings, database: Database, github: GitHub | None = None) -> Mapping[str, Backend]:
     """Every backend that the configured hardware names or that has a table: machines may outlive their hardware."""
     known = find_backends()
     wanted = {hardware.backend for hardware in settings.hardware.values()} | set(settings.backends)
@@ -106,6 +107,7 @@ def build_backends(settings: Settings, github: GitHub | None = None) -> Mapping[
                 clock=time.time,
                 options=settings.backend_options(name),
                 github=Caller(github) if github else None,
+                pool=StoredPool(database, time.time),
             )
         )
         for name in sorted(wanted & set(known))
@@ -120,10 +122,13 @@ async def priced(settings: Settings, backends: Mapping[str, Backend]) -> Setting
 
 
 async def _priced(entry: Hardware, backends: Mapping[str, Backend]) -> Hardware:
-    if entry.price_usd_per_hour is not None or entry.backend not in backends:
+    backend = backends.get(entry.backend)
+    if entry.price_usd_per_hour is not None or backend is None:
         return entry
+    if not backend.billed:
+        return replace(entry, listed_usd_per_hour=0.0)
     try:
-        listed = [offer.price_usd_per_hour for offer in await backends[entry.backend].offers(entry.options)]
+        listed = [offer.price_usd_per_hour for offer in await backend.offers(entry.options)]
     except (BackendError, OSError) as error:
         # whoever asks for this hardware is told what is wrong
         log.warning("the price of %s is not known: %s", entry.name, error)
@@ -145,7 +150,7 @@ async def open_bot(settings: Settings) -> AsyncIterator[Bot]:
             session = await stack.enter_async_context(ClientSession(timeout=ClientTimeout(total=60)))
             github = GitHub(session, AppKey(settings.app_id, settings.private_key, settings.github_api_url))
         loop = Loop()
-        backends = build_backends(settings, github)
+        backends = build_backends(settings, database, github)
         services = Services(
             settings=await priced(settings, backends),
             database=database,

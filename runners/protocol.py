@@ -13,6 +13,17 @@ All messages are JSON objects over HTTP under `PREFIX`; files travel as raw byte
     POST finish                      {outcome, sentence}               -> {}; outcome is one of OUTCOMES
     GET  source/REPOSITORY_ID.git/…  git's smart HTTP, read only; the bot adds its own credentials
 
+Hosts of an operator's pool ask what they are to do, with a credential that they have made themselves:
+
+    POST hosts/enrol  {code}                             -> {name}; 403 for a code that is unknown, used or too old
+    POST hosts/poll   {labels, devices, isolates, holds} -> {order, start, poll_s}
+
+`devices` are {vendor, name, memory_mb, driver, trouble}; `isolates` says whether code can run as another user than the
+loop; `holds` are {order, state: "running" | "stopped", code, said}. `order` is the name of the one order that the host
+shall hold, empty for none; what else it holds it ends and removes. `start` is null, or what to begin that order with if
+it is not there: {server, lease, token, deadline_at, trusted, member, environment, base_environment, devices}, the last
+being how many devices there must be.
+
 Every call but claim carries `Authorization: Bearer <credential>`. A claim pins the nonce: the same nonce may claim
 again (its answer was lost), another one is refused and ends the lease. `identity` is what some clouds give a machine
 to prove itself with, in place of the token of its order.

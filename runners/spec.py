@@ -94,8 +94,7 @@ class Work:
 class Offer:
     """One concrete thing that a backend could give now.
 
-    `price_usd_per_hour` is its list price: 0 where nothing is billed, None where the backend does not know it.
-
+    `price_usd_per_hour` is its list price, None where the backend knows none.
     `provisioning` is standard, spot, flex-start or reserved. `scopes` name what it shares with other offers, such as
     its zone: a refusal names the scope that is to be left alone for a while. The order of a `queued` offer may stand
     in a queue of the cloud for long before there is a machine. `device` is cuda, rocm, xpu or tpu, and `devices` how
@@ -105,7 +104,7 @@ class Offer:
     backend: str
     zone: str = ""
     machine_type: str = ""
-    price_usd_per_hour: float | None = 0.0
+    price_usd_per_hour: float | None = None
     provisioning: str = "standard"
     scopes: tuple[str, ...] = ()
     queued: bool = False
@@ -176,3 +175,41 @@ class GitHubCaller(Protocol):
 
     async def post(self, repository: str, path: str, body: Mapping[str, Any]) -> Any:
         """Change something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolHost:
+    """A host of the operator's own, as the bot last heard of it.
+
+    `state` is free, given (it has not asked since), sent (it has not said that it has it), running, stopped, or leaving
+    (it shall end and remove what it holds). In all but the first it holds `order`, since `used_at`; `code` and `said`
+    tell what became of that. `kinds` counts its devices by cuda, rocm, xpu and tpu. `trouble` is why they cannot be
+    used now, `quarantined` why the host must not be used.
+    """
+
+    name: str
+    labels: frozenset[str]
+    devices: str
+    kinds: Mapping[str, int]
+    isolates: bool
+    state: str
+    seen_at: float
+    used_at: float
+    trouble: str = ""
+    quarantined: str = ""
+    order: MachineOrder | None = None
+    code: str = ""
+    said: str = ""
+
+
+class HostPool(Protocol):
+    """The bot's memory of the hosts that have enrolled: they ask the bot, the bot cannot call them."""
+
+    async def hosts(self) -> tuple[PoolHost, ...]:
+        """All of them, by name."""
+
+    async def give(self, host: str, order: MachineOrder) -> bool:
+        """Let a host have an order; False when it cannot take one now. Given again it changes nothing."""
+
+    async def take_back(self, host: str, name: str) -> None:
+        """Let a host end and remove an order; one that it does not hold is fine."""

@@ -22,6 +22,7 @@ from bot.core.quantities import duration
 from bot.core.repo_config import CONFIG_PATH, load
 from bot.core.targets import resolve_targets
 from bot.settings import Settings
+from bot.store.database import Database
 
 HELP = "show what the commands of a comment would do and cost"
 EXAMPLES = (
@@ -45,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """0 when the text could be answered, with refusals too; 2 when the file cannot be used."""
     unpriced = settings_or_exit()
-    settings = asyncio.run(priced(unpriced, build_backends(unpriced)))
+    backends = build_backends(unpriced, Database(unpriced.database_url))
+    settings = asyncio.run(priced(unpriced, backends))
     try:
         text = args.config.read_text(encoding="utf-8", errors="replace")
     except OSError as error:

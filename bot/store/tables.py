@@ -241,6 +241,33 @@ class Cooldown(Base):
     sentence: Mapped[str]
 
 
+class Host(Base):
+    """A host of the operator's pool, from its invitation on; `runners.spec.PoolHost` says what its `state` means.
+
+    `most` is the largest number of devices that it has shown; `faults` counts leases that its devices did not survive.
+    """
+
+    __tablename__ = "hosts"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    code_hash: Mapped[str] = mapped_column(default="")
+    code_until: Mapped[float] = mapped_column(default=0.0)
+    credential_hash: Mapped[str] = mapped_column(default="", index=True)  # empty: it has not enrolled yet
+    labels: Mapped[str] = mapped_column(default="[]")  # JSON of texts
+    devices: Mapped[str] = mapped_column(default="[]")  # JSON of core.pool.Device
+    most: Mapped[int] = mapped_column(default=0)
+    isolates: Mapped[bool] = mapped_column(default=False)
+    seen_at: Mapped[float] = mapped_column(default=0.0)
+    used_at: Mapped[float] = mapped_column(default=0.0)
+    faults: Mapped[int] = mapped_column(default=0)
+    quarantined: Mapped[str] = mapped_column(default="")
+    state: Mapped[str] = mapped_column(default="free")
+    order_id: Mapped[str] = mapped_column(default="")  # the machine's name
+    order: Mapped[str] = mapped_column(default="")  # JSON of runners.spec.MachineOrder; without its token once it runs
+    code: Mapped[str] = mapped_column(default="")
+    said: Mapped[str] = mapped_column(default="")
+
+
 class Slot(Base):
     """One place on a hardware name; whoever holds it may have a machine there."""
 

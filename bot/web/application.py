@@ -17,6 +17,7 @@ from bot.web import (
     curves,
     files,
     health,
+    hosts_api,
     live,
     pages,
     source,
@@ -39,7 +40,7 @@ def build(services: Services) -> web.Application:
     if services.github is not None:
         webhook.add_routes(app)
         source.add_routes(app)
-    for part in (agent_api, agent_files, agent_members, bundle, curves, live, files, health, pages):
+    for part in (agent_api, agent_files, agent_members, hosts_api, bundle, curves, live, files, health, pages):
         part.add_routes(app)
     tensorboard.add_routes(app, "/requests", folders_of_request)
     tensorboard.add_routes(app, "/runs", folders_of_run)

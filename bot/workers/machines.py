@@ -23,7 +23,7 @@ CLOSING_S = 2.0
 # a young machine is looked at more often: most refusals come within half a minute of the order
 YOUNG_S, YOUNG_LOOK_S, OLDER_LOOK_S = 60.0, 2.0, 10.0
 # refusals after which another offer is worth a try
-_ELSEWHERE = ("no_capacity", "quota", "preempted", "boot_timeout")
+_ELSEWHERE = ("no_capacity", "quota", "preempted", "boot_timeout", "device_unhealthy")
 
 
 class Machines(Worker[Machine]):

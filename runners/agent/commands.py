@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from runners.agent import processes
+from runners.agent import devices, processes
 
 _READ_BYTES = 64 * 1024
 # how long to wait for the last output once everything that could write it is dead
@@ -107,7 +107,7 @@ def execute(command: Command, stop: Stop, output: Callable[[bytes], None], sweep
 def _start(command: Command) -> subprocess.Popen[bytes]:
     identity: dict[str, object] = {}
     if command.uid is not None:
-        identity = {"user": command.uid, "group": command.uid, "extra_groups": []}
+        identity = {"user": command.uid, "group": command.uid, "extra_groups": devices.groups()}
     process: subprocess.Popen[bytes] = subprocess.Popen(
         command.words,
         cwd=command.folder,

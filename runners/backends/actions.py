@@ -44,6 +44,7 @@ class ActionsBackend(Backend):
     """Runs of one workflow."""
 
     name = "actions"
+    billed = False
 
     def __init__(self, settings: BackendSettings) -> None:
         super().__init__(settings)
@@ -79,6 +80,8 @@ class ActionsBackend(Backend):
 
     async def create(self, order: MachineOrder) -> None:
         """Start the workflow, unless a run of this name and attempt is there."""
+        if order.member:
+            raise BackendError("config", "GitHub's runners do not reach each other: hosts = 1 for this hardware.")
         if not order.trusted and self.isolates():
             raise BackendError("untrusted", self.isolates())
         title = f"{order.name}/{order.attempt}"

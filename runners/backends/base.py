@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from runners.spec import GitHubCaller, MachineOrder, Offer, Sighting
+from runners.spec import GitHubCaller, HostPool, MachineOrder, Offer, Sighting
 
 
 class BackendError(Exception):
@@ -37,12 +37,15 @@ class BackendSettings:
     clock: Callable[[], float]
     options: Mapping[str, str]
     github: GitHubCaller | None = None
+    pool: HostPool | None = None
 
 
 class Backend(ABC):
     """Where machines come from."""
 
     name: ClassVar[str]
+    # False: its machines are the operator's own, and cost nothing unless the operator says what they do
+    billed: ClassVar[bool] = True
 
     def __init__(self, settings: BackendSettings) -> None:
         self.settings = settings

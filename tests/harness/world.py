@@ -9,7 +9,7 @@ import random
 import re
 import shutil
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -140,6 +140,8 @@ class World:
         self.by_run: Callable[[str, Training], Training] = lambda run_id, training: training
         self.settings: Settings | None = None
         self.clouds: dict[str, StandIn] = {}
+        # what else lives here and acts by itself; each says whether something happened
+        self.beside: list[Callable[[], Awaitable[bool]]] = []
         self._runner: web.AppRunner | None = None
         self._database: Database | None = None
 
@@ -261,6 +263,8 @@ class World:
         except Killed:
             await self._restart()
             return True
+        for act in self.beside:
+            moved = moved or await act()
         return moved or await self._agents()
 
     async def _deliver(self) -> bool:

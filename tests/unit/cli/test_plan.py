@@ -227,3 +227,7 @@ def test_a_price_of_the_list_and_none_at_all(folder: Path, capsys: pytest.Captur
     assert _json(capsys, "/benchmark resnet50 on=all")["estimate_usd"] is None
     assert main(["plan", "/benchmark resnet50 on=v5e-4"]) == 0
     assert "Price unknown: the operator sets price_usd_per_hour of v5e-4." in capsys.readouterr().out
+    # hosts of one's own cost nothing, also while none of them is there
+    own = '[hardware.a100x1]\nbackend = "pool"\nlabels = ["a100"]\n[hardware.v5e-4]\nbackend = "actions"\n'
+    (folder / "benchbot.toml").write_text(own)
+    assert _json(capsys, "/benchmark resnet50 on=all")["estimate_usd"] == 0

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, MetaData, Table, Text, insert, select
 
 from bot.store.database import Database
 from bot.store.migrate import config_of, migrate
-from bot.store.tables import Base, Lease, Machine, Repository, Request
+from bot.store.tables import Base, Host, Lease, Machine, Repository, Request
 
 
 async def test_the_migrations_make_the_tables_of_the_code(tmp_path: Path) -> None:
@@ -31,16 +31,19 @@ async def test_migrating_again_keeps_what_is_there(tmp_path: Path) -> None:
     row = {"id": 7, "full_name": "acme/vision", "private": False, "default_branch": "main", "installation_id": 1}
     async with database.write() as tx:
         await tx.execute(insert(Repository).values(**row))
+        await tx.execute(insert(Host).values(id="h1", name="max-1", labels='["xpu"]', quarantined="2 device faults"))
     await migrate(database)
     async with database.read() as tx:
         assert (await tx.scalars(select(Repository.full_name))).all() == ["acme/vision"]
+        (host,) = await tx.scalars(select(Host))
+        assert (host.name, host.state, host.quarantined, host.faults) == ("max-1", "free", "2 device faults", 0)
     await database.close()
 
 
 async def test_what_was_spent_and_reserved_before_there_were_costs(tmp_path: Path) -> None:
     database = Database(f"sqlite+aiosqlite:///{tmp_path}/rows.sqlite")
     async with database.engine.begin() as connection:
-        await connection.run_sync(lambda sync: command.upgrade(config_of(sync), "0004"))
+        await connection.run_sync(lambda sync: command.upgrade(config_of(sync), "0005"))
         await connection.run_sync(_row, "requests", id="r")
         for lease, state in (("open", "running"), ("final", "done")):
             planned = '{"estimate_usd": 9.5}'
