@@ -5,12 +5,13 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aiohttp import ClientSession, ClientTimeout, web
 
 from bot.artifacts.local import LocalStore
+from bot.core.nouns import Hardware
 from bot.github.auth import AppKey
 from bot.github.caller import Caller
 from bot.github.client import GitHub
@@ -30,7 +31,7 @@ from bot.workers.machines import Machines
 from bot.workers.outbox import Outbox
 from bot.workers.requests import Requests
 from runners.backends import find_backends
-from runners.backends.base import Backend, BackendSettings
+from runners.backends.base import Backend, BackendError, BackendSettings
 
 log = logging.getLogger("benchbot")
 
@@ -113,6 +114,29 @@ def build_backends(settings: Settings, database: Database, github: GitHub | None
     }
 
 
+async def priced(settings: Settings, backends: Mapping[str, Backend]) -> Settings:
+    """The settings with what hardware costs at most by its backend's list, where the operator does not say it."""
+    return replace(
+        settings, hardware={name: await _priced(entry, backends) for name, entry in settings.hardware.items()}
+    )
+
+
+async def _priced(entry: Hardware, backends: Mapping[str, Backend]) -> Hardware:
+    backend = backends.get(entry.backend)
+    if entry.price_usd_per_hour is not None or backend is None:
+        return entry
+    if not backend.billed:
+        return replace(entry, listed_usd_per_hour=0.0)
+    try:
+        listed = [offer.price_usd_per_hour for offer in await backend.offers(entry.options)]
+    except (BackendError, OSError) as error:
+        # whoever asks for this hardware is told what is wrong
+        log.warning("the price of %s is not known: %s", entry.name, error)
+        listed = []
+    known = [price for price in listed if price is not None]
+    return replace(entry, listed_usd_per_hour=max(known) if known and len(known) == len(listed) else None)
+
+
 @asynccontextmanager
 async def open_bot(settings: Settings) -> AsyncIterator[Bot]:
     """Folders, database (migrated), GitHub and backends, closed again at the end."""
@@ -126,11 +150,12 @@ async def open_bot(settings: Settings) -> AsyncIterator[Bot]:
             session = await stack.enter_async_context(ClientSession(timeout=ClientTimeout(total=60)))
             github = GitHub(session, AppKey(settings.app_id, settings.private_key, settings.github_api_url))
         loop = Loop()
+        backends = build_backends(settings, database, github)
         services = Services(
-            settings=settings,
+            settings=await priced(settings, backends),
             database=database,
             github=github,
-            backends=build_backends(settings, database, github),
+            backends=backends,
             artifacts=LocalStore(settings.data_folder / "artifacts"),
             clock=time.time,
             wake=loop.wake,

@@ -92,8 +92,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One concrete thing that a backend could give now. `price_usd_per_hour` 0 means: not billed.
+    """One concrete thing that a backend could give now.
 
+    `price_usd_per_hour` is its list price, None where the backend knows none.
     `provisioning` is standard, spot, flex-start or reserved. `scopes` name what it shares with other offers, such as
     its zone: a refusal names the scope that is to be left alone for a while. The order of a `queued` offer may stand
     in a queue of the cloud for long before there is a machine. `device` is cuda, rocm, xpu or tpu, and `devices` how
@@ -103,7 +104,7 @@ class Offer:
     backend: str
     zone: str = ""
     machine_type: str = ""
-    price_usd_per_hour: float = 0.0
+    price_usd_per_hour: float | None = None
     provisioning: str = "standard"
     scopes: tuple[str, ...] = ()
     queued: bool = False

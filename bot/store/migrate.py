@@ -16,7 +16,8 @@ from bot.store.database import Database
 LOCK = 0x62656E63
 
 
-def _config(connection: Connection) -> Config:
+def config_of(connection: Connection) -> Config:
+    """Alembic's configuration for our migrations on an open connection."""
     config = Config()
     config.set_main_option("script_location", str(resources.files("bot.store") / "migrations"))
     config.attributes["connection"] = connection
@@ -24,19 +25,19 @@ def _config(connection: Connection) -> Config:
 
 
 def _upgrade(connection: Connection) -> None:
-    command.upgrade(_config(connection), "head")
+    command.upgrade(config_of(connection), "head")
 
 
 def differences(connection: Connection) -> None:
     """Raises alembic's CommandError when the tables in code and in the database differ."""
-    command.check(_config(connection))
+    command.check(config_of(connection))
 
 
 async def revisions(database: Database) -> tuple[str | None, Sequence[str]]:
     """The revision of the database's tables (None: it has none), and those that this version knows, newest first."""
 
     def look(connection: Connection) -> tuple[str | None, Sequence[str]]:
-        known = ScriptDirectory.from_config(_config(connection)).walk_revisions()
+        known = ScriptDirectory.from_config(config_of(connection)).walk_revisions()
         return MigrationContext.configure(connection).get_current_revision(), [one.revision for one in known]
 
     async with database.engine.connect() as connection:

@@ -127,6 +127,10 @@ class Request(Controlled, Base):
     reason: Mapped[str] = mapped_column(default="")  # JSON of core.nouns.Reason
     report: Mapped[str] = mapped_column(default="")  # JSON of core.nouns.Report
     outdated_by: Mapped[str] = mapped_column(default="")
+    estimate_usd: Mapped[float | None]  # the most that it may cost, once it is planned and its prices are known
+    admitted_at: Mapped[float | None]  # when the limits let it in: from then on its estimate is reserved
+    confirmed_by: Mapped[str] = mapped_column(default="")
+    lapses_at: Mapped[float | None]  # when nobody is waited for any longer
 
 
 class Lease(Controlled, Base):
@@ -155,6 +159,7 @@ class Lease(Controlled, Base):
     notes: Mapped[str] = mapped_column(default="[]")
     started_at: Mapped[float | None]
     finished_at: Mapped[float | None]
+    reserved_usd: Mapped[float] = mapped_column(default=0.0)  # counts until it is final and its machines are gone
     cost_usd: Mapped[float] = mapped_column(default=0.0)
 
 
@@ -185,7 +190,11 @@ class Machine(Controlled, Base):
     """One host as the cloud knows it. The row is written before the machine is created and outlives the lease."""
 
     __tablename__ = "machines"
-    __table_args__ = (_due("machines"), Index("ix_machines_lease", "lease_id"))
+    __table_args__ = (
+        _due("machines"),
+        Index("ix_machines_lease", "lease_id"),
+        Index("ix_machines_gone", "gone_at"),
+    )
     lease_id: Mapped[str] = mapped_column(ForeignKey("leases.id"))
     backend: Mapped[str]
     hardware: Mapped[str]
@@ -201,6 +210,7 @@ class Machine(Controlled, Base):
     limit_s: Mapped[float] = mapped_column(default=0.0)  # the longest time from the order to the deadline
     deadline_at: Mapped[float]
     price_usd_per_hour: Mapped[float] = mapped_column(default=0.0)
+    cost_usd: Mapped[float] = mapped_column(default=0.0)  # settled when it is gone
     code: Mapped[str] = mapped_column(default="")
     sentence: Mapped[str] = mapped_column(default="")
 

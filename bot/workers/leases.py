@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Executable, delete, insert, update
 
+from bot.core.budget import BOOT_S, machine_limit_s
 from bot.core.nouns import PlannedLease, Reason
 from bot.core.reasons import reason
 from bot.store.codec import dump, load
@@ -25,9 +26,6 @@ from bot.workers.base import Worker
 from bot.workers.measuring import judge_lease
 from runners.protocol import CHECKPOINT_FOLDER, DEVICE_UNHEALTHY, INTERRUPTED
 
-BOOT_S = 900.0
-SETUP_S = 3600.0
-COLLECT_S = 900.0
 # silence after which we look at the machine, and after which we call it lost
 SUSPECT_S = 60.0
 LOST_S = 300.0
@@ -105,7 +103,7 @@ class Leases(Worker[Lease]):
             return Change(state="queued", due_at=now + 60, values={"phase": f"waiting for {hardware.name}"})
         work_s = sum(at.planned.timeout_s for _ in at.runs)
         token = self.services.new_id()
-        limit_s = BOOT_S + SETUP_S + work_s + COLLECT_S
+        limit_s = machine_limit_s(work_s)
         deadline_at = now + hardware.wait_s + limit_s
         name, hosts = self._name(lease, lease.tries), at.planned.hosts
         machines = [

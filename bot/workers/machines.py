@@ -6,6 +6,7 @@ import time
 
 from sqlalchemy import Executable, select, update
 
+from bot.core.nouns import Hardware
 from bot.core.placement import choose, scope_of
 from bot.store.codec import dump, load
 from bot.store.cooldowns import cool, cooling, warmed
@@ -76,7 +77,7 @@ class Machines(Worker[Machine]):
                 "offer": dump(chosen),
                 "zone": chosen.zone,
                 "attempt": row.attempt + 1,
-                "price_usd_per_hour": chosen.price_usd_per_hour or hardware.price_usd_per_hour,
+                "price_usd_per_hour": _price(chosen, hardware),
                 "deadline_at": deadline_at,
             }
             lease = update(Lease).where(Lease.id == row.lease_id).values(deadline_at=deadline_at)
@@ -177,26 +178,40 @@ class Machines(Worker[Machine]):
         now = self.services.clock()
         if not await self._deleted(row, backend):
             return Change(state="clearing", due_at=now + CLOSING_S)
-        return Change(state="wanted", due_at=now, values={"up_at": None})
+        # what never came costs nothing; what was there and was taken away does
+        cost = self._cost(row) if row.code in ("preempted", "boot_timeout") else 0.0
+        values = {"up_at": None, "cost_usd": row.cost_usd + cost}
+        return Change(state="wanted", due_at=now, values=values, writes=(_billed(row, cost),))
 
     async def _close(self, row: Machine, backend: Backend) -> Change:
         now = self.services.clock()
         if not await self._deleted(row, backend):
             return Change(state="closing", due_at=now + CLOSING_S)
-        billed_s = now - row.up_at if row.up_at else 0.0
-        cost = billed_s / 3600 * row.price_usd_per_hour
-        billed = update(Lease).where(Lease.id == row.lease_id).values(cost_usd=Lease.cost_usd + cost, poked=True)
+        cost = self._cost(row)
         # results do not wait for the machine to go; what it cost is told when it has gone
         request = select(Lease.request_id).where(Lease.id == row.lease_id).scalar_subquery()
         told = (poke(Request, Request.id == request),) if cost else ()
         return Change(
             state="gone",
-            values={"gone_at": now},
-            writes=(billed, *told, *free_slot(row.lease_id, row.hardware, row.id)),
+            values={"gone_at": now, "cost_usd": row.cost_usd + cost},
+            writes=(_billed(row, cost), *told, *free_slot(row.lease_id, row.hardware, row.id)),
         )
+
+    def _cost(self, row: Machine) -> float:
+        """From when the cloud began to make it until now, when it says that it is gone."""
+        return (self.services.clock() - row.up_at) / 3600 * row.price_usd_per_hour if row.up_at else 0.0
 
     async def _deleted(self, row: Machine, backend: Backend) -> bool:
         if not row.offer and row.up_at is None:
             return True  # nothing was ever ordered
         await backend.delete(row.id, row.zone)
         return (await backend.observe(row.id, row.zone)).state == "absent"
+
+
+def _billed(row: Machine, cost_usd: float) -> Executable:
+    return update(Lease).where(Lease.id == row.lease_id).values(cost_usd=Lease.cost_usd + cost_usd, poked=True)
+
+
+def _price(offer: Offer, hardware: Hardware) -> float:
+    """What the machine costs an hour: the operator's word, else the offer's; what nobody knows cannot be settled."""
+    return (offer.price_usd_per_hour if hardware.price_usd_per_hour is None else hardware.price_usd_per_hour) or 0.0

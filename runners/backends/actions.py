@@ -44,6 +44,7 @@ class ActionsBackend(Backend):
     """Runs of one workflow."""
 
     name = "actions"
+    billed = False
 
     def __init__(self, settings: BackendSettings) -> None:
         super().__init__(settings)

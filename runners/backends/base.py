@@ -68,6 +68,8 @@ class Backend(ABC):
     """Where machines come from."""
 
     name: ClassVar[str]
+    # False: its machines are the operator's own, and cost nothing unless the operator says what they do
+    billed: ClassVar[bool] = True
 
     def __init__(self, settings: BackendSettings) -> None:
         self.settings = settings

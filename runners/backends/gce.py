@@ -24,6 +24,7 @@ from runners.backends.base import Backend, BackendError, BackendSettings, Findin
 from runners.checks import gce as checks
 from runners.google import CloudAwayError
 from runners.gpus import HYPERDISK, accelerator_of, image_of, shape_of
+from runners.prices import list_price
 from runners.protocol import PREFIX
 from runners.spec import MachineOrder, Offer, Sighting
 from templates import load
@@ -65,6 +66,8 @@ class GceBackend(Backend):
         """Every zone with the first kind of provisioning, then every zone with the second."""
         merged = {**self.settings.options, **options}
         machine_type, gpus = shape_of(merged)
+        accelerator = accelerator_of(merged)
+        parts = {machine_type: 1, **({accelerator: gpus} if accelerator else {})}
         zones, kinds = _words(merged.get("zones", "")), _words(merged.get("provisioning", "standard"))
         for kind in kinds:
             if kind not in _PROVISIONING:
@@ -74,6 +77,7 @@ class GceBackend(Backend):
                 backend=self.name,
                 zone=zone,
                 machine_type=machine_type,
+                price_usd_per_hour=list_price(self.name, parts, kind, zone),
                 provisioning=kind,
                 scopes=(self._project(), zone.rpartition("-")[0], zone),
                 device="cuda" if gpus else "",

@@ -53,6 +53,7 @@ class KubernetesBackend(Backend):
     """Jobs in one namespace."""
 
     name = "kubernetes"
+    billed = False
 
     def __init__(self, settings: BackendSettings) -> None:
         super().__init__(settings)

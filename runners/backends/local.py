@@ -53,6 +53,7 @@ class LocalBackend(Backend):
     """Processes on this host, free of charge."""
 
     name = "local"
+    billed = False
 
     def __init__(self, settings: BackendSettings) -> None:
         super().__init__(settings)

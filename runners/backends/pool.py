@@ -32,6 +32,7 @@ class PoolBackend(Backend):
     """The hosts of one bot's pool."""
 
     name = "pool"
+    billed = False
 
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
         """Every host with the labels: those that could begin now first, of these the one that has rested longest."""

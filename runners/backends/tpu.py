@@ -23,6 +23,7 @@ from typing import Any
 from runners.backends.base import Backend, BackendError, BackendSettings, Finding, finding_of
 from runners.checks import tpu as checks
 from runners.google import CloudAwayError, GoogleApi, Refused
+from runners.prices import list_price
 from runners.protocol import PREFIX
 from runners.spec import MachineOrder, Offer, Sighting
 from runners.tpus import shape_of
@@ -69,6 +70,7 @@ class TpuBackend(Backend):
                 backend=self.name,
                 zone=zone,
                 machine_type=accelerator_type,
+                price_usd_per_hour=list_price(self.name, {accelerator_type.rpartition("-")[0]: chips}, kind, zone),
                 provisioning=kind,
                 scopes=(self._project(), zone.rpartition("-")[0], zone),
                 queued=_is_queued(kind, merged),

@@ -54,5 +54,5 @@ def test_the_example_is_tidy() -> None:
 
 def test_every_verb_stands_on_the_page() -> None:
     inner = ("check_offers", "check_machines", "clear", "isolates")
-    for verb in [name for name in vars(Backend) if not name.startswith("_") and name not in ("name", *inner)]:
+    for verb in [name for name in vars(Backend) if not name.startswith("_") and name not in ("name", "billed", *inner)]:
         assert f"| `{verb}(" in PAGE, verb

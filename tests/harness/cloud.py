@@ -42,6 +42,7 @@ class FakeBackend(Backend):
     """The `local` hardware of stories."""
 
     name = "local"
+    billed = False
     cloud: Cloud
 
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:

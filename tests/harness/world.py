@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from aiohttp import ClientSession, web
 from sqlalchemy import select
 
-from bot.app import workers
+from bot.app import priced, workers
 from bot.artifacts.local import LocalStore
 from bot.github.auth import AppKey
 from bot.github.client import GitHub
@@ -325,13 +325,14 @@ class World:
                 deployment=settings.deployment, folder=self.folder / "machines", clock=self.clock, options={}
             )
         )
+        clouds = {name: cloud.backend(self.folder) for name, cloud in self.clouds.items()}
         self.services = Services(
-            settings=settings,
+            settings=await priced(settings, {"local": backend, **clouds}),
             database=self._database,
             github=self.killer.guard(GitHub(self.session, key), "github"),
             backends={
                 "local": self.killer.guard(backend, "backend"),
-                **{name: self.killer.guard(cloud.backend(self.folder), name) for name, cloud in self.clouds.items()},
+                **{name: self.killer.guard(cloud, name) for name, cloud in clouds.items()},
             },
             artifacts=LocalStore(settings.data_folder / "artifacts"),
             clock=self.clock,
