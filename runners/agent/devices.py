@@ -21,6 +21,7 @@ _DEV = Path("/dev")
 _DRM = Path("/sys/class/drm")
 _NODES = ("dri/renderD*", "kfd", "accel[0-9]*", "accel/accel*", "vfio/[0-9]*")
 _PATIENCE_S = 30.0
+_VENDORS = {"cuda": "nvidia", "rocm": "amd", "xpu": "intel", "tpu": "google"}
 _KINDS = {"0x1002": "amd", "0x8086": "intel"}
 # where Intel's processors have the graphics that nobody trains on
 _INTEGRATED = "0000:00:02.0"
@@ -60,6 +61,19 @@ def groups() -> list[int]:
             if info.st_gid and info.st_mode & 0o060 == 0o060 and not path.is_dir():
                 found.add(info.st_gid)
     return sorted(found)
+
+
+def lack(kind: str, count: int) -> str:
+    """What is wrong when fewer than `count` devices of a kind (cuda, rocm, xpu, tpu) are well; empty if nothing is.
+
+    A computer that shows none at all, neither ill ones, has no tool to ask: then the frameworks must tell.
+    """
+    found = [device for device in probe() if device.vendor == _VENDORS.get(kind)]
+    troubles = [device.trouble for device in found if device.trouble]
+    if not found or len(found) - len(troubles) >= count:
+        return ""
+    told = f": {'; '.join(dict.fromkeys(troubles))}" if troubles else ""
+    return f"{len(found) - len(troubles)} of {count} {kind} devices are well{told}"
 
 
 def _nvidia() -> Iterator[Device]:

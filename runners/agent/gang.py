@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from runners.agent.commands import Stop
 from runners.agent.link import Link, SilentError
+from runners.agent.work import DeviceWork
 
 _EVERY_S = 0.5
 # the end of a lease, where others wait for the last files of all
@@ -46,8 +47,9 @@ class Gang:
                 self._stop.changed.wait(_EVERY_S)
         return False
 
-    def variables(self, devices: int, kind: str) -> dict[str, str]:
+    def variables(self, known: DeviceWork | None) -> dict[str, str]:
         """What torchrun and scripts that do without it need. A TPU's hosts find each other by themselves."""
+        devices, kind = (known.count, known.kind) if known else (0, "")
         if kind == "tpu" or (self.hosts == 1 and devices <= 1):
             return {}
         address, _, port = self.leader.rpartition(":") if self.hosts > 1 else ("127.0.0.1", ":", str(free_port()))

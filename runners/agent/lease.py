@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from runners import protocol
-from runners.agent import inputs, trees
+from runners.agent import devices, inputs, trees
 from runners.agent.checkout import Git
 from runners.agent.commands import TAKEN_AWAY
 from runners.agent.courier import Courier, Pulse
@@ -71,12 +71,14 @@ class Lease:
         try:
             self._prepare(work)
             ill = [trouble for trouble in self._trouble.values() if trouble.reason == protocol.DEVICE_UNHEALTHY]
+            self._look_at_devices()
             if ill:
                 # nothing that this machine could measure would mean anything
                 raise _UnhealthyError(ill[0].sentence)
             for run in work.runs:
                 if not (self._runs / f"{run.id}.json").exists():
                     self._run(run)
+                    self._look_at_devices()
             self._collect(work)
             outcome, sentence = ("cancelled", self._stop.reason) if self._stop.reason else ("done", "")
             if self._taken_away():
@@ -202,7 +204,7 @@ class Lease:
         """Make one run, tell its end, and ship its files as far as the bot is there."""
         if self._taken_away() or not self._gang.meet(run.id):
             return
-        devices, self._running = self._devices, run.id
+        self._running = run.id
         outputs = self._host.new_folder("home", "tmp", protocol.LOG_FOLDER, protocol.CHECKPOINT_FOLDER)
         folder = self._runs / outputs.name
         folder.mkdir(exist_ok=True)
@@ -222,7 +224,7 @@ class Lease:
                 self._courier.tell(protocol.EVENT_RUN_STARTED, run=run.id)
                 resumes = bring_back(self._link, run, outputs, self._options.uid, log)
                 with shipment.streaming():
-                    together = self._gang.variables(*((devices.count, devices.kind) if devices else (0, "")))
+                    together = self._gang.variables(self._devices)
                     attempt = Attempt(run, self._ready[run.side], self._inputs, outputs, resumes, together)
                     result = train(self._host, attempt, log)
             shipment.look()
@@ -243,6 +245,12 @@ class Lease:
             self._pending.append(shipment)
             return
         trees.remove(outputs)
+
+    def _look_at_devices(self) -> None:
+        """Raises _UnhealthyError when devices have fallen ill: then what was measured meanwhile means nothing."""
+        trouble = devices.lack(self._devices.kind, self._devices.count) if self._devices else ""
+        if trouble:
+            raise _UnhealthyError(trouble)
 
     def _taken_away(self, wait_s: float = 0.0) -> bool:
         """Whether the machine is going away. Its end may be told to the code a moment before it is told to us."""

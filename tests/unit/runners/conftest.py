@@ -64,6 +64,7 @@ class Scene:
         self.base = self.repository.commit({"pyproject.toml": PYPROJECT, "src/digits/__init__.py": "SIDE = 'base'\n"})
         self.head = self.repository.commit({"src/digits/__init__.py": "SIDE = 'head'\n"})
         self.server = AgentServer({}, deadline_at=time.time() + 600)
+        self.path = "/usr/bin:/bin"
         self.agents: list[asyncio.subprocess.Process] = []
 
     def plan(self, *runs: Mapping[str, Any], **more: Any) -> None:
@@ -95,7 +96,7 @@ class Scene:
             str(self.bundle),
             *words,
             *more,
-            env={"PATH": "/usr/bin:/bin"},
+            env={"PATH": self.path},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
