@@ -302,6 +302,8 @@ class World:
             moved = True
             with suppress(Gone):  # the lease ended under the agent
                 await ScriptedAgent(self.session, order, self.script, self.by_run).run()
+            # no lease takes no time at all, and people are told how long one took
+            self.clock.now += 20.0
         return moved
 
     async def _next_due(self) -> float | None:
