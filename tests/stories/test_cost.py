@@ -289,7 +289,7 @@ async def test_settled_at_the_price_of_each_offer(world: World) -> None:
             assert zone == "europe-west4-a"
             engine.preempt(name)
             await world.settle()
-            assert "cost $0.2" in world.read()[0]
+            assert "cost $0.3" in world.read()[0]
             async with world.services.database.read() as tx:
                 (machine,) = await tx.scalars(select(Machine))
     finally:
