@@ -1,5 +1,6 @@
 """One place that opens the database: SQLite by default, PostgreSQL by URL. Everything else sees transactions only."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import cast
@@ -10,7 +11,7 @@ from sqlalchemy.dialects.sqlite import Insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 Transaction = AsyncSession
 # a checkpoint waits for the disk: at 4,000 pages (16 MB) it comes rarely enough for bursts of webhooks
@@ -66,7 +67,12 @@ class Database:
             await tx.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": lock})
 
     async def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections, once those that are in use have come back; that takes at most a few seconds."""
+        # one that is still out would come back to a pool that is no more, and nobody would close it
+        for _ in range(100):
+            if not cast(QueuePool, self.engine.pool).checkedout():
+                break
+            await asyncio.sleep(0.05)
         await self.engine.dispose()
 
 

@@ -132,7 +132,9 @@ class World:
         self.hold_agents = False
         self.restarts = 0
         self.told: list[str] = []
-        self.port = _free_port()
+        # held for as long as the world lives: between two processes of the bot nobody else may get it
+        self._port_held = _free_port()
+        self.port: int = self._port_held.getsockname()[1]
         self.violations: list[str] = []
         self._read: set[int] = set()
         self._handmade: set[str] = set()
@@ -354,6 +356,10 @@ class World:
         if self._database is not None:
             await self._database.close()
 
+    def release(self) -> None:
+        """Give the port back, for good."""
+        self._port_held.close()
+
     def _settings(self) -> Settings:
         address = f"http://127.0.0.1:{self.port}"
         return Settings(
@@ -419,11 +425,12 @@ def _timeless(body: str) -> str:
     return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC|\b\d+(?:\.\d+)? (?:s|min|h)(?: \d+ (?:s|min))*\b", "TIME", body)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def _free_port() -> socket.socket:
+    """A port of loopback that the system gives to nobody while this is open; a server that reuses addresses can take it."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held
 
 
 @asynccontextmanager
@@ -451,6 +458,7 @@ async def open_world(folder: Path, seed: int = 0, kill_after: int | None = None)
                 await world.close_bot()
         finally:
             await world.sandbox.stop()
+            world.release()
 
 
 __all__ = ["BOT", "FULL_NAME", "Training", "World", "load", "open_world"]

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import runners
-from runners.backends.gce import GPUS
-from runners.backends.tpu import TPUS
+from runners.gpus import GPUS
 from runners.prices import list_price
+from runners.tpus import TPUS
 
 TABLE = tomllib.loads((Path(runners.__file__ or "").parent / "prices.toml").read_text())
 # so new or so seldom sold by the hour that the operator has to say it
