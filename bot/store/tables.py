@@ -205,6 +205,7 @@ class Machine(Controlled, Base):
     token: Mapped[str]  # the lease token's only plain copy; emptied when the machine is up
     trusted: Mapped[bool]
     created_at: Mapped[float]
+    ordered_at: Mapped[float | None]  # when this offer was ordered, or was last seen in a queue: billed from here on
     up_at: Mapped[float | None]  # when the cloud began to make it
     gone_at: Mapped[float | None]
     limit_s: Mapped[float] = mapped_column(default=0.0)  # the longest time from the order to the deadline

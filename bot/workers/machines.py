@@ -78,6 +78,7 @@ class Machines(Worker[Machine]):
                 "zone": chosen.zone,
                 "attempt": row.attempt + 1,
                 "price_usd_per_hour": _price(chosen, hardware),
+                "ordered_at": now,
                 "deadline_at": deadline_at,
             }
             lease = update(Lease).where(Lease.id == row.lease_id).values(deadline_at=deadline_at)
@@ -126,7 +127,9 @@ class Machines(Worker[Machine]):
             return Change(state="up", due_at=now + LOOK_S, values={"token": "", **began}, writes=writes)
         if seen.state == "waiting":
             # what it waits for is what people are told when it waits too long
-            return Change(state="starting", due_at=now + OLDER_LOOK_S, values={"sentence": seen.evidence})
+            return Change(
+                state="starting", due_at=now + OLDER_LOOK_S, values={"sentence": seen.evidence, "ordered_at": now}
+            )
         if seen.state == "starting":
             young = now - began["up_at"] < YOUNG_S
             wake = () if row.up_at else (poke(Lease, Lease.id == row.lease_id),)
@@ -198,8 +201,9 @@ class Machines(Worker[Machine]):
         )
 
     def _cost(self, row: Machine) -> float:
-        """From when the cloud began to make it until now, when it says that it is gone."""
-        return (self.services.clock() - row.up_at) / 3600 * row.price_usd_per_hour if row.up_at else 0.0
+        """From its order, which we may have looked at late, until now, when the cloud says that it is gone."""
+        begun = row.up_at and (row.ordered_at or row.up_at)
+        return (self.services.clock() - begun) / 3600 * row.price_usd_per_hour if begun else 0.0
 
     async def _deleted(self, row: Machine, backend: Backend) -> bool:
         if not row.offer and row.up_at is None:

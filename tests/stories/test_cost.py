@@ -295,7 +295,7 @@ async def test_settled_at_the_price_of_each_offer(world: World) -> None:
     finally:
         await engine.stop()
     assert (machine.zone, machine.attempt, machine.price_usd_per_hour) == ("us-central1-a", 2, 1.84)
-    second_s = (machine.gone_at or 0.0) - (machine.up_at or 0.0)
+    second_s = (machine.gone_at or 0.0) - (machine.ordered_at or 0.0)
     assert 360 <= second_s < 600
     first_s = (machine.cost_usd - second_s / 3600 * 1.84) / (1.84 * 1.11) * 3600
     assert first_s == pytest.approx(180, abs=30)
