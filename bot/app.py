@@ -5,17 +5,20 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aiohttp import ClientSession, ClientTimeout, web
 
 from bot.artifacts.local import LocalStore
+from bot.core.nouns import Hardware
 from bot.github.auth import AppKey
+from bot.github.caller import Caller
 from bot.github.client import GitHub
 from bot.services import Services
 from bot.settings import Settings
 from bot.store.database import Database
+from bot.store.hosts import StoredPool
 from bot.store.migrate import migrate
 from bot.web import application
 from bot.workers import reaper
@@ -28,7 +31,7 @@ from bot.workers.machines import Machines
 from bot.workers.outbox import Outbox
 from bot.workers.requests import Requests
 from runners.backends import find_backends
-from runners.backends.base import Backend, BackendSettings
+from runners.backends.base import Backend, BackendError, BackendSettings
 
 log = logging.getLogger("benchbot")
 
@@ -92,7 +95,7 @@ def workers(services: Services) -> tuple[Worker[Any], ...]:
     return (Requests(services), Leases(services), Machines(services), *with_github)
 
 
-def build_backends(settings: Settings) -> Mapping[str, Backend]:
+def build_backends(settings: Settings, database: Database, github: GitHub | None = None) -> Mapping[str, Backend]:
     """Every backend that the configured hardware names or that has a table: machines may outlive their hardware."""
     known = find_backends()
     wanted = {hardware.backend for hardware in settings.hardware.values()} | set(settings.backends)
@@ -103,10 +106,35 @@ def build_backends(settings: Settings) -> Mapping[str, Backend]:
                 folder=settings.machines_folder / name,
                 clock=time.time,
                 options=settings.backend_options(name),
+                github=Caller(github) if github else None,
+                pool=StoredPool(database, time.time),
             )
         )
         for name in sorted(wanted & set(known))
     }
+
+
+async def priced(settings: Settings, backends: Mapping[str, Backend]) -> Settings:
+    """The settings with what hardware costs at most by its backend's list, where the operator does not say it."""
+    return replace(
+        settings, hardware={name: await _priced(entry, backends) for name, entry in settings.hardware.items()}
+    )
+
+
+async def _priced(entry: Hardware, backends: Mapping[str, Backend]) -> Hardware:
+    backend = backends.get(entry.backend)
+    if entry.price_usd_per_hour is not None or backend is None:
+        return entry
+    if not backend.billed:
+        return replace(entry, listed_usd_per_hour=0.0)
+    try:
+        listed = [offer.price_usd_per_hour for offer in await backend.offers(entry.options)]
+    except (BackendError, OSError) as error:
+        # whoever asks for this hardware is told what is wrong
+        log.warning("the price of %s is not known: %s", entry.name, error)
+        listed = []
+    known = [price for price in listed if price is not None]
+    return replace(entry, listed_usd_per_hour=max(known) if known and len(known) == len(listed) else None)
 
 
 @asynccontextmanager
@@ -122,11 +150,12 @@ async def open_bot(settings: Settings) -> AsyncIterator[Bot]:
             session = await stack.enter_async_context(ClientSession(timeout=ClientTimeout(total=60)))
             github = GitHub(session, AppKey(settings.app_id, settings.private_key, settings.github_api_url))
         loop = Loop()
+        backends = build_backends(settings, database, github)
         services = Services(
-            settings=settings,
+            settings=await priced(settings, backends),
             database=database,
             github=github,
-            backends=build_backends(settings),
+            backends=backends,
             artifacts=LocalStore(settings.data_folder / "artifacts"),
             clock=time.time,
             wake=loop.wake,

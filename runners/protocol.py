@@ -2,8 +2,10 @@
 
 All messages are JSON objects over HTTP under `PREFIX`; files travel as raw bytes. Version 1:
 
-    POST claim                       {lease, token, nonce, agent}      -> {credential, heartbeat_s, deadline_at, work}
+    POST claim                       {lease, token | identity, nonce, agent}
+                                                                       -> {credential, heartbeat_s, deadline_at, work}
     POST heartbeat                   {phase, run, at}                  -> {stop: "" | reason, deadline_at}
+    POST ready                       {run, port}                       -> {go, leader}; leases of several hosts only
     POST event                       {kind, run, ...}                  -> {}
     PUT  runs/RUN/files/PATH?offset= raw bytes appended at that offset -> {offset}; 409 {offset} when it is another
     GET  runs/RUN/files/PATH         a file that an earlier machine of the lease has shipped (`kept` in the work)
@@ -11,8 +13,24 @@ All messages are JSON objects over HTTP under `PREFIX`; files travel as raw byte
     POST finish                      {outcome, sentence}               -> {}; outcome is one of OUTCOMES
     GET  source/REPOSITORY_ID.git/…  git's smart HTTP, read only; the bot adds its own credentials
 
+Hosts of an operator's pool ask what they are to do, with a credential that they have made themselves:
+
+    POST hosts/enrol  {code}                             -> {name}; 403 for a code that is unknown, used or too old
+    POST hosts/poll   {labels, devices, isolates, holds} -> {order, start, poll_s}
+
+`devices` are {vendor, name, memory_mb, driver, trouble}; `isolates` says whether code can run as another user than the
+loop; `holds` are {order, state: "running" | "stopped", code, said}. `order` is the name of the one order that the host
+shall hold, empty for none; what else it holds it ends and removes. `start` is null, or what to begin that order with if
+it is not there: {server, lease, token, deadline_at, trusted, member, environment, base_environment, devices}, the last
+being how many devices there must be.
+
 Every call but claim carries `Authorization: Bearer <credential>`. A claim pins the nonce: the same nonce may claim
-again (its answer was lost), another one is refused and ends the lease.
+again (its answer was lost), another one is refused and ends the lease. `identity` is what some clouds give a machine
+to prove itself with, in place of the token of its order.
+
+A lease of several hosts has one agent on each: they claim with `member` 0, 1, ... and `address`, and begin each run
+together, when `ready` says go; `leader` is where the first one is reached. A heartbeat's answer may say `abort`, the
+id of a run that has failed on another host, and `why`. What the first host tells counts, a failure from anywhere.
 
 A PUT at offset 0 begins the file anew (it was rewritten on the machine, or a manifest found it different). The agent
 takes 401, 403 and 410 as "this lease is over"; 408, 425, 429 and 5xx (other than 501) are tried again.

@@ -53,6 +53,7 @@ def run_work(call: Call, lease: PlannedLease, place: Place) -> Work:
         ),
         interruptible=place.interruptible,
         devices=place.devices,
+        hosts=lease.hosts,
         setup=config.setup,
         setup_inputs=config.setup_inputs,
         python=config.python,

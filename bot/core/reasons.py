@@ -28,6 +28,7 @@ REASONS = {
         _reason("superseded", "user", "Cancelled, because the pull request has a new head."),
         _reason("removed", "user", "The benchmark does not exist at this commit."),
         _reason("budget", "user", "The estimated cost is over the budget."),
+        _reason("lapsed", "user", "Nobody confirmed within a day what it may cost."),
         _reason("no_capacity", "infra", "No machine could be had in time.", retry=True),
         _reason("quota", "infra", "The cloud refused the machine for lack of quota."),
         _reason("config", "infra", "The machine could not be ordered as the operator configured it."),

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from typing import cast
 
-from sqlalchemy import Connection, Select, event
+from sqlalchemy import Connection, Select, event, text
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from sqlalchemy.dialects.sqlite import Insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
@@ -62,6 +62,14 @@ class Database:
         async with self.engine.connect() as connection:
             found: str | None = await connection.scalar(statement, values)
             return found
+
+    async def one_by_one(self, tx: Transaction, lock: int) -> None:
+        """Until the end of this writing transaction no other one gets past here with the same number.
+
+        SQLite lets only one write at a time anyway.
+        """
+        if self.engine.dialect.name != "sqlite":
+            await tx.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": lock})
 
     async def close(self) -> None:
         """Give all connections back."""

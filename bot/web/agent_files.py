@@ -1,7 +1,6 @@
 """The files of runs on their way from an agent, and back to the next one when a machine was taken away."""
 
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from aiohttp import web
 from sqlalchemy import delete, select, update
@@ -11,7 +10,7 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from bot.artifacts.base import WrongOffset, checked
 from bot.services import Services
 from bot.store.tables import Artifact, Lease, Run
-from bot.web.agent_api import body_of, fail, with_lease
+from bot.web.agent_api import body_of, fail, member_of, with_lease
 from bot.web.keys import SERVICES
 from runners.protocol import CHECKPOINT_FOLDER, CHUNK_BYTES, PREFIX
 
@@ -39,7 +38,7 @@ async def upload(request: web.Request, lease: Lease) -> web.Response:
     services = request.app[SERVICES]
     run = await _run_of(services, lease, request)
     try:
-        path = str(checked(request.match_info["path"]))
+        path = _named(request, request.match_info["path"])
         offset = int(request.query.get("offset", "0"))
     except ValueError as error:
         return fail(400, str(error))
@@ -86,7 +85,8 @@ async def manifest(request: web.Request, lease: Lease) -> web.Response:
     wanted, confirmed = [], {}
     for entry in body.get("files", []):
         try:
-            file = _Sent(checked(entry["path"]), checked(entry.get("sent_as") or entry["path"]), entry["size"])
+            told, sent_as = entry["path"], entry.get("sent_as") or entry["path"]
+            file = _Sent(told, _named(request, told), _named(request, sent_as), int(entry["size"]))
             digest = str(entry["sha256"])
         except (ValueError, TypeError, KeyError):
             return fail(400, "an entry needs a plain path, size and sha256")
@@ -98,33 +98,32 @@ async def manifest(request: web.Request, lease: Lease) -> web.Response:
         elif file.sent_as == file.path or await services.artifacts.sha256(run.id, file.path) != digest:
             if have >= file.size:
                 await services.artifacts.truncate(run.id, file.sent_as, 0)
-            wanted.append({"path": file.path, "offset": have if have < file.size else 0})
+            wanted.append({"path": file.told, "offset": have if have < file.size else 0})
     async with services.database.write() as tx:
         for file, digest in confirmed.items():
             mine = (Artifact.run_id == run.id, Artifact.path == file.sent_as)
             if file.sent_as != file.path:
                 await tx.execute(delete(Artifact).where(Artifact.run_id == run.id, Artifact.path == file.path))
             await tx.execute(update(Artifact).where(*mine).values(path=file.path, sha256=digest))
-    if body.get("complete") and not wanted:
+    if body.get("complete") and not wanted and not member_of(request):
         await _keep_only(services, run, {file.path for file in confirmed})
     return web.json_response({"wanted": wanted})
 
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A file that was sent under another name than it shall have, or under the same."""
+    """A file of a manifest: as the agent calls it, its name here, and the name that it was sent under."""
 
-    target: PurePosixPath
-    source: PurePosixPath
+    told: str
+    path: str
+    sent_as: str
     size: int
 
-    @property
-    def path(self) -> str:
-        return str(self.target)
 
-    @property
-    def sent_as(self) -> str:
-        return str(self.source)
+def _named(request: web.Request, path: str) -> str:
+    """A file's name here: the hosts of a lease other than the first have a folder each. Raises ValueError."""
+    member = member_of(request)
+    return str(checked(f"host-{member}/{path}" if member else path))
 
 
 async def _keep_only(services: Services, run: Run, paths: set[str]) -> None:

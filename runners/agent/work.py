@@ -77,6 +77,7 @@ class Work:
     setup_timeout_s: float
     interruptible: bool = False
     devices: DeviceWork | None = None
+    hosts: int = 1
 
 
 def read_work(message: Mapping[str, Any]) -> Work:
@@ -108,4 +109,5 @@ def read_work(message: Mapping[str, Any]) -> Work:
         setup_timeout_s=message.get("setup_timeout_s", 1800),
         interruptible=bool(message.get("interruptible")),
         devices=DeviceWork(**message["devices"]) if message.get("devices") else None,
+        hosts=message.get("hosts", 1),
     )

@@ -9,7 +9,7 @@ import random
 import re
 import shutil
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from aiohttp import ClientSession, web
 from sqlalchemy import select
 
-from bot.app import workers
+from bot.app import priced, workers
 from bot.artifacts.local import LocalStore
 from bot.github.auth import AppKey
 from bot.github.client import GitHub
@@ -140,6 +140,8 @@ class World:
         self.by_run: Callable[[str, Training], Training] = lambda run_id, training: training
         self.settings: Settings | None = None
         self.clouds: dict[str, StandIn] = {}
+        # what else lives here and acts by itself; each says whether something happened
+        self.beside: list[Callable[[], Awaitable[bool]]] = []
         self._runner: web.AppRunner | None = None
         self._database: Database | None = None
 
@@ -261,6 +263,8 @@ class World:
         except Killed:
             await self._restart()
             return True
+        for act in self.beside:
+            moved = moved or await act()
         return moved or await self._agents()
 
     async def _deliver(self) -> bool:
@@ -298,6 +302,8 @@ class World:
             moved = True
             with suppress(Gone):  # the lease ended under the agent
                 await ScriptedAgent(self.session, order, self.script, self.by_run).run()
+            # no lease takes no time at all, and people are told how long one took
+            self.clock.now += 20.0
         return moved
 
     async def _next_due(self) -> float | None:
@@ -321,13 +327,14 @@ class World:
                 deployment=settings.deployment, folder=self.folder / "machines", clock=self.clock, options={}
             )
         )
+        clouds = {name: cloud.backend(self.folder) for name, cloud in self.clouds.items()}
         self.services = Services(
-            settings=settings,
+            settings=await priced(settings, {"local": backend, **clouds}),
             database=self._database,
             github=self.killer.guard(GitHub(self.session, key), "github"),
             backends={
                 "local": self.killer.guard(backend, "backend"),
-                **{name: self.killer.guard(cloud.backend(self.folder), name) for name, cloud in self.clouds.items()},
+                **{name: self.killer.guard(cloud, name) for name, cloud in clouds.items()},
             },
             artifacts=LocalStore(settings.data_folder / "artifacts"),
             clock=self.clock,

@@ -74,3 +74,22 @@ async def test_nothing_is_measured_on_a_machine_without_its_devices(scene: Scene
     await scene.finish()
     assert scene.server.finished == {"outcome": "device_unhealthy", "sentence": "torch sees 0 of 1 cuda devices"}
     assert scene.server.ended() == {}
+
+
+async def test_a_device_that_falls_ill_in_a_training(scene: Scene) -> None:
+    """The vendor's tool says so after the run: its numbers are not taken, and the next run is not begun."""
+    programs = scene.folder / "programs"
+    programs.mkdir()
+    ill = f"[ -e {scene.folder}/ill ] && echo 'Unable to determine the device handle: GPU is lost'"
+    (programs / "nvidia-smi").write_text(f"#!/bin/sh\n{ill} || echo 'NVIDIA L4, 23034, 580.1, 0'\n")
+    (programs / "nvidia-smi").chmod(0o755)
+    scene.path = f"{programs}:/usr/bin:/bin"
+    devices = {"kind": "cuda", "count": 1}
+    runs = (scene.run("r1", "echo fine"), scene.run("r2", f"touch {scene.folder}/ill"), scene.run("r3", "echo never"))
+    scene.plan(*runs, setup="", setup_inputs=[], devices=devices)
+    await scene.finish()
+    assert scene.server.finished
+    assert scene.server.finished["outcome"] == "device_unhealthy"
+    assert "0 of 1 cuda devices are well" in scene.server.finished["sentence"]
+    assert "GPU is lost" in scene.server.finished["sentence"]
+    assert "r3" not in scene.server.ended()
