@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 
 from runners.backends.base import BackendError
-from tests.contracts.clouds import NAME, Hand, first
+from tests.contracts.clouds import NAME, first
 from tests.harness.gce import IMAGE, PROJECT, ComputeEngine
+from tests.harness.world import Clock
 
 A100 = {"gpu": "a100", "zones": "us-central1-a, us-east1-b"}
 
 
 @pytest.fixture
 async def cloud() -> AsyncIterator[ComputeEngine]:
-    engine = ComputeEngine(Hand())
+    engine = ComputeEngine(Clock())
     await engine.start()
     yield engine
     await engine.stop()

@@ -11,8 +11,9 @@ from ruamel.yaml import YAML
 
 from runners.backends.base import BackendError
 from runners.backends.kubernetes import ClusterAwayError, KubernetesBackend
-from tests.contracts.clouds import NAME, Hand, first
+from tests.contracts.clouds import NAME, first
 from tests.harness.kubernetes import IMAGE, NAMESPACE, KubernetesApi, violations_of
+from tests.harness.world import Clock
 
 PAGE = (Path(__file__).parents[2] / "docs/backends/kubernetes.md").read_text()
 L4 = {"image": IMAGE, "gpu": "nvidia-l4"}
@@ -20,7 +21,7 @@ L4 = {"image": IMAGE, "gpu": "nvidia-l4"}
 
 @pytest.fixture
 async def cloud() -> AsyncIterator[KubernetesApi]:
-    api = KubernetesApi(Hand())
+    api = KubernetesApi(Clock())
     await api.start()
     yield api
     await api.stop()

@@ -12,9 +12,10 @@ import pytest
 from runners.backends.base import BackendError
 from runners.backends.tpu import TpuBackend
 from runners.spec import Offer
-from tests.contracts.clouds import NAME, Hand, first
+from tests.contracts.clouds import NAME, first
 from tests.harness.google import PROJECT
 from tests.harness.tpu import ACCOUNT, CloudTpu, Fault
+from tests.harness.world import Clock
 
 ZONE = "us-central1-a"
 V5E = {"tpu": "v5e", "count": "8", "zones": f"{ZONE}, us-west4-b"}
@@ -23,12 +24,12 @@ STOCK_OUT = Fault("RESOURCE_EXHAUSTED", "There is no more capacity in the zone."
 
 
 @pytest.fixture
-def clock() -> Hand:
-    return Hand()
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture
-async def cloud(clock: Hand) -> AsyncIterator[CloudTpu]:
+async def cloud(clock: Clock) -> AsyncIterator[CloudTpu]:
     service = CloudTpu(clock)
     await service.start()
     yield service
@@ -69,7 +70,7 @@ async def test_what_a_node_is_made_of(cloud: CloudTpu, tmp_path: Path) -> None:
     ],
 )
 async def test_orders_that_stand_in_the_queue(
-    cloud: CloudTpu, clock: Hand, tmp_path: Path, options: dict[str, str], kind: str, expected: Any
+    cloud: CloudTpu, clock: Clock, tmp_path: Path, options: dict[str, str], kind: str, expected: Any
 ) -> None:
     """Waiting, then starting, then running; the order says until when it may wait, flex-start how long it runs."""
     cloud.queue_s, cloud.boot_s = 600, 60
@@ -147,7 +148,7 @@ async def test_an_operator_who_asked_for_what_is_not(
     ],
 )
 async def test_what_a_refused_order_leaves(
-    cloud: CloudTpu, clock: Hand, tmp_path: Path, options: dict[str, str], leaves: str, expected: tuple[str, str]
+    cloud: CloudTpu, clock: Clock, tmp_path: Path, options: dict[str, str], leaves: str, expected: tuple[str, str]
 ) -> None:
     """A node that stays after its creation has failed, and a queued resource, hold quota: they are not absent."""
     cloud.faults.late[ZONE], cloud.faults.leaves = STOCK_OUT, leaves
@@ -182,7 +183,9 @@ async def test_a_node_outlives_its_queued_resource(cloud: CloudTpu, tmp_path: Pa
 
 
 @pytest.mark.parametrize("options", [{"provisioning": "flex-start"}, {"queued": "true"}])
-async def test_what_ends_without_the_bot(cloud: CloudTpu, clock: Hand, tmp_path: Path, options: dict[str, str]) -> None:
+async def test_what_ends_without_the_bot(
+    cloud: CloudTpu, clock: Clock, tmp_path: Path, options: dict[str, str]
+) -> None:
     """A flex-start node after its run duration, and an order that waits past its deadline."""
     cloud.queue_s = 100_000 if "queued" in options else 0
     tpu = cloud.backend(tmp_path)

@@ -15,18 +15,10 @@ from typing import Any, ClassVar
 
 from runners.backends.base import Backend
 from runners.spec import MachineOrder
+from tests.harness.world import Clock
 
 NAME = "bb-main-kfzrtnnpvreex5dktrwozzl6qv-0"
 LEASE = "kfzrtnnpvreex5dktrwozzl6qv"
-
-
-class Hand:
-    """A clock that is moved by hand."""
-
-    now = 1_790_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 async def first(backend: Backend, options: Mapping[str, str], **more: Any) -> MachineOrder:
@@ -60,7 +52,8 @@ class Cloud(ABC):
     where its first offer is.
 
     `early` are refusals of an order, `late` those that come `late_s` after it was accepted, `busy` answers that ask to
-    come again. `ends_itself`: a machine past its deadline goes without the bot. `last_words` stand in its diagnosis.
+    come again. `ends_itself`: a machine past its deadline goes without the bot, or is found by it (None: nothing of both
+    is simulated). `labelled`: its machines tell their lease and deadline. `last_words` stand in its diagnosis.
     """
 
     name: ClassVar[str]
@@ -70,13 +63,14 @@ class Cloud(ABC):
     late: ClassVar[tuple[Refusal, ...]] = ()
     late_s: ClassVar[float] = 6.0
     busy: ClassVar[tuple[Any, ...]] = ()
-    ends_itself: ClassVar[bool] = True
+    ends_itself: ClassVar[bool | None] = None
+    labelled: ClassVar[bool] = True
     more: ClassVar[Mapping[str, Any]] = {}
     last_words: ClassVar[str] = ""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.clock: Any = Hand()
+        self.clock: Any = Clock()
 
     @abstractmethod
     def open(self) -> AbstractAsyncContextManager[None]:
@@ -91,7 +85,7 @@ class Cloud(ABC):
         """How many orders were taken."""
 
     @abstractmethod
-    def is_empty(self) -> bool:
+    async def is_empty(self) -> bool:
         """Nothing is left that costs money or holds quota."""
 
     async def settle(self) -> None:  # noqa: B027 # mostly the next call finds that it has

@@ -20,6 +20,7 @@ class Gce(ByZone):
     options: ClassVar = {"gpu": "a100", "zones": f"{ZONE}, us-east1-b", "provisioning": "spot"}
     zone = ZONE
     key = "gce-key.json"
+    ends_itself = True
     last_words = "stage: booted"
     early = (
         _refusal(503, "", "The zone does not have enough resources available", "no_capacity"),
@@ -43,7 +44,7 @@ class Gce(ByZone):
     def made(self) -> int:
         return len(self.service.inserts)
 
-    def is_empty(self) -> bool:
+    async def is_empty(self) -> bool:
         return not self.service.instances
 
     def disown(self) -> None:

@@ -19,6 +19,7 @@ class Kubernetes(Loopback):
     name = "kubernetes"
     options: ClassVar = {"image": IMAGE, "gpu": "nvidia-l4", "patience_s": "300"}
     zone = NAMESPACE
+    ends_itself = True
     last_words = "agent started"
     early = (
         _refusal(
@@ -40,7 +41,7 @@ class Kubernetes(Loopback):
     def made(self) -> int:
         return len(self.service.made)
 
-    def is_empty(self) -> bool:
+    async def is_empty(self) -> bool:
         return {plural for plural, things in self.service.objects.items() if things} <= {"networkpolicies", "events"}
 
     def refuse(self, answer: Any) -> None:

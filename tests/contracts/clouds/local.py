@@ -45,7 +45,7 @@ class Local(Cloud):
     def made(self) -> int:
         return len(self._agents())
 
-    def is_empty(self) -> bool:
+    async def is_empty(self) -> bool:
         return not self._agents() and not (self.backend().folder / NAME).exists()
 
     def _agents(self) -> list[int]:

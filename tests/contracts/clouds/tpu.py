@@ -49,7 +49,7 @@ class Tpu(ByZone):
     def made(self) -> int:
         return len(self.service.orders_taken)
 
-    def is_empty(self) -> bool:
+    async def is_empty(self) -> bool:
         return not self.service.nodes and not self.service.queued
 
     def disown(self) -> None:
