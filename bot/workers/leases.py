@@ -180,7 +180,7 @@ class Leases(Worker[Lease]):
         if silent_s >= LOST_S:
             return await self._lost(at, "agent_lost", "")
         look = (poke(Machine, Machine.lease_id == lease.id),) if silent_s >= SUSPECT_S else ()
-        return Change(state="running", due_at=now + SUSPECT_S, writes=(*look, self._tell(lease)))
+        return Change(state="running", due_at=now + SUSPECT_S, writes=look)
 
     async def _measure(self, at: _Loaded) -> Change:
         folders = {run.id: await self.services.artifacts.folder(run.id) for run in at.runs}

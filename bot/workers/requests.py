@@ -122,15 +122,18 @@ class Requests(Worker[Request]):
         if row.want == "cancel":
             open_leases = (Lease.request_id == row.id, Lease.state.in_(("queued", "booting", "running")))
             writes.append(update(Lease).where(*open_leases).values(want="cancel", poked=True, reason=row.reason))
-        report = await self._report(row)
         async with self.services.database.read() as tx:
-            leases = (await rows_of(tx, row)).leases
-        if all(lease.state in ("done", "failed", "cancelled") for lease in leases):
+            rows = await rows_of(tx, row)
+        if all(lease.state in ("done", "failed", "cancelled") for lease in rows.leases):
             return Change(state="reporting", due_at=now, writes=tuple(writes))
+        report = build(rows, self.services.settings.base_url)
+        told = dump(report)
+        if told == row.report:
+            return Change(state="running", due_at=now + LOOK_S, writes=tuple(writes))
         # that it has begun is shown at once, how far it has come every now and then
         begun = not row.report or load(Report, row.report).state != report.state
         writes += await self._show(report, row, due_at=now if begun else now + PROGRESS_S)
-        return Change(state="running", due_at=now + LOOK_S, values={"report": dump(report)}, writes=tuple(writes))
+        return Change(state="running", due_at=now + LOOK_S, values={"report": told}, writes=tuple(writes))
 
     async def _conclude(self, row: Request) -> Change:
         now = self.services.clock()

@@ -1,4 +1,4 @@
-"""The backend of GitHub Actions against the local GitHub, judged by GitHub's description; the workflow, run here."""
+"""What is particular to runs of GitHub Actions, and the workflow, run here; the rest is in `test_backends`."""
 
 import asyncio
 import json
@@ -20,26 +20,18 @@ from runners.backends.base import BackendError, BackendSettings
 from runners.protocol import PREFIX
 from runners.spec import MachineOrder, Offer
 from templates import read_text
+from tests.contracts.clouds import LEASE, NAME
 from tests.harness.actions import FULL_NAME, REQUEST_TOKEN, Runners, alone, new_key
 from tests.harness.github_contract import RestContract
+from tests.harness.world import START, Clock
 
-NAME = "bb-main-kfzrtnnpvreex5dktrwozzl6qv-0"
 SERVER = "https://bench.example.org"
 GPU = {"label": "gpu"}
 
 
-class Hand:
-    """A clock that is moved by hand."""
-
-    now = 1_790_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 async def github(tmp_path: Path, contract: RestContract) -> AsyncIterator[Runners]:
-    async with alone(tmp_path, Hand(), contract) as runners:
+    async with alone(tmp_path, Clock(), contract) as runners:
         yield runners
 
 
@@ -47,10 +39,10 @@ def order(*, label: str = "gpu", attempt: int = 1, trusted: bool = True, name: s
     return MachineOrder(
         name=name,
         deployment="main",
-        lease_id="kfzrtnnpvreex5dktrwozzl6qv",
+        lease_id=LEASE,
         server_url=SERVER,
         token="token-1",
-        deadline_at=Hand.now + 3600,
+        deadline_at=START + 3600,
         offer=Offer(backend="actions", zone=label),
         attempt=attempt,
         options=GPU,
@@ -75,27 +67,18 @@ async def refusal(actions: ActionsBackend, ordered: MachineOrder | None = None) 
 # ---- machines -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_machine_from_order_to_absence(github: Runners, tmp_path: Path) -> None:
-    """Ordered twice it is one run; it waits, runs, is listed by its name, and is cancelled until it has ended."""
+async def test_what_a_run_is_made_of(github: Runners, tmp_path: Path) -> None:
+    """Its name is the machine's with the attempt; it has the label, and ends itself in time."""
     actions = github.backend(tmp_path)
     assert [offer.zone for offer in await actions.offers({"label": "gpu, big"})] == ["gpu", "big"]
     (offer,) = await actions.offers({"label": "gpu", "device": "cuda", "count": "2"})
     assert (offer.queued, offer.device, offer.devices) == (True, "cuda", 2)
-    await actions.create(order())
     await actions.create(order())
     (run,) = github.runs
     assert (run.title, run.label, run.ref) == (f"{NAME}/1", "gpu", "main")
     assert run.inputs["minutes"] == "75"
     seen = await actions.observe(NAME, "gpu")
     assert (seen.state, seen.evidence) == ("waiting", "No runner with the label gpu has taken it yet.")
-    github.take()
-    assert await state(actions) == "running"
-    (owned,) = await actions.list_owned()
-    assert (owned.name, owned.state) == (NAME, "running")
-    await actions.delete(NAME, "gpu")
-    assert await state(actions) == "absent"
-    await actions.delete(NAME, "gpu")
-    assert await actions.list_owned() == ()
 
 
 async def test_no_secret_is_told_to_the_workflow(github: Runners, tmp_path: Path) -> None:
@@ -129,16 +112,6 @@ async def test_an_order_for_ever_is_capped(github: Runners, tmp_path: Path) -> N
     assert github.runs[0].inputs["minutes"] == "7200"
 
 
-async def test_the_reply_of_an_order_is_lost(github: Runners, tmp_path: Path) -> None:
-    """The run is there; repeating the order makes no second one."""
-    actions = github.backend(tmp_path)
-    github.fail("POST", "/dispatches$", 502, after=True)
-    with pytest.raises(OSError, match="Server Error"):
-        await actions.create(order())
-    await actions.create(order())
-    assert len(github.runs) == 1
-
-
 async def test_an_order_that_became_two_runs(github: Runners, tmp_path: Path) -> None:
     """GitHub's list did not show the first one yet: the older run is the machine; the other is ended, cannot claim."""
     actions = github.backend(tmp_path)
@@ -163,20 +136,6 @@ async def test_it_is_found_behind_many_others(github: Runners, tmp_path: Path) -
     github.runs.extend(others)
     assert await state(actions) == "waiting"
     assert len(await actions.list_owned()) == 52
-
-
-async def test_cancelling_fails_twenty_times(github: Runners, tmp_path: Path) -> None:
-    """Each time it says so, and in the end the run is gone."""
-    actions = github.backend(tmp_path)
-    await actions.create(order())
-    github.take()
-    github.fail("POST", "/cancel$", 502, times=20)
-    for _ in range(20):
-        with pytest.raises(OSError, match="Server Error"):
-            await actions.delete(NAME, "gpu")
-        assert await state(actions) == "running"
-    await actions.delete(NAME, "gpu")
-    assert await state(actions) == "absent"
 
 
 async def test_a_run_that_does_not_listen(github: Runners, tmp_path: Path) -> None:
@@ -305,7 +264,7 @@ async def test_an_older_workflow(github: Runners, tmp_path: Path) -> None:
 
 async def test_without_an_app(tmp_path: Path) -> None:
     """A bot on one host alone."""
-    settings = BackendSettings(deployment="main", folder=tmp_path, clock=Hand(), options={"repository": FULL_NAME})
+    settings = BackendSettings(deployment="main", folder=tmp_path, clock=Clock(), options={"repository": FULL_NAME})
     assert "needs a GitHub App" in (await refusal(ActionsBackend(settings))).sentence
 
 
@@ -317,16 +276,6 @@ async def test_strangers_need_runners_that_are_thrown_away(github: Runners, tmp_
     assert actions.isolates() == ""
     await actions.create(order(trusted=False))
     assert github.runs[0].inputs["trusted"] == "false"
-
-
-@pytest.mark.parametrize("status", [401, 429, 502])
-async def test_come_again_later(github: Runners, tmp_path: Path, status: int) -> None:
-    """What may pass is no refusal: the same order is repeated."""
-    actions = github.backend(tmp_path)
-    github.fail("POST", "/dispatches$", status)
-    with pytest.raises(OSError, match="Server Error"):
-        await actions.create(order())
-    await actions.create(order())
 
 
 # ---- identities -----------------------------------------------------------------------------------------------------

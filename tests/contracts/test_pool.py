@@ -15,119 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import ClientSession, web
 
-from bot.artifacts.local import LocalStore
-from bot.cli.local import free_port
 from bot.core.nouns import Hardware
-from bot.services import Services
-from bot.settings import Settings
 from bot.store.hosts import all_hosts, invite, release, remove
-from bot.web import application, hosts_api
+from bot.web import hosts_api
 from runners.agent import processes
 from runners.backends.base import BackendError, BackendSettings
 from runners.backends.pool import HostSilentError, PoolBackend
 from runners.bundle import build_agent
 from runners.spec import MachineOrder
 from tests.harness.clouds import cloud_with
-from tests.harness.land import Land
-from tests.harness.pool import FakeHost, Hosts, max1100
-from tests.harness.world import World, open_world
-
-NAME = "bb-main-kfzrtnnpvreex5dktrwozzl6qv-0"
-XPU = {"labels": "xpu", "env.ZE_AFFINITY_MASK": "0"}
-
-
-class Hand:
-    """A clock that is moved by hand."""
-
-    def __init__(self) -> None:
-        self.now = 1_790_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Scene:
-    """A bot's web and store, and its hosts."""
-
-    def __init__(self, folder: Path, session: ClientSession) -> None:
-        self.clock, self.session = Hand(), session
-        self.port = free_port()
-        url = f"http://127.0.0.1:{self.port}"
-        self.settings = Settings(
-            data_folder=folder,
-            database_url=f"sqlite+aiosqlite:///{folder}/rows.sqlite",
-            base_url=url,
-            agent_url=url,
-            port=self.port,
-        )
-        self.hosts = Hosts(self.clock, self.settings.database_url, url)
-        self.backend = self.hosts.backend(folder)
-
-    async def host(self, name: str = "max-1", **more: Any) -> FakeHost:
-        """One that has enrolled, and has asked once."""
-        made = await self.hosts.enrol(self.session, FakeHost(name, **more))
-        await self.asks()
-        return made
-
-    async def asks(self, after_s: float = 5.0) -> None:
-        """Every host asks."""
-        self.clock.now += after_s
-        await self.hosts.act(self.session)
-
-    async def order(self, *, name: str = NAME, trusted: bool = True, at: int = 0) -> MachineOrder:
-        """An order for one of the offers."""
-        return MachineOrder(
-            name=name,
-            deployment="main",
-            lease_id="kfzrtnnpvreex5dktrwozzl6qv",
-            server_url=self.settings.agent_url,
-            token="token-1",
-            deadline_at=self.clock.now + 3600,
-            offer=(await self.backend.offers(XPU))[at],
-            options=XPU,
-            trusted=trusted,
-        )
-
-    async def made(self) -> MachineOrder:
-        """An order that runs."""
-        ordered = await self.order()
-        await self.backend.create(ordered)
-        await self.asks()
-        await self.asks()
-        return ordered
-
-    async def state(self, name: str = NAME, zone: str = "max-1") -> tuple[str, str]:
-        """State and code of a machine."""
-        seen = await self.backend.observe(name, zone)
-        return seen.state, seen.code
-
-    async def row(self, name: str = "max-1") -> Any:
-        """A host's row."""
-        async with self.hosts.database.read() as tx:
-            return next(row for row in await all_hosts(tx) if row.name == name)
+from tests.harness.pool import NAME, XPU, FakeHost, Hosts, Scene, alone, max1100
+from tests.harness.world import Clock, World, open_world
 
 
 @pytest.fixture
 async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
-    shutil.copyfile(Land.database(), tmp_path / "rows.sqlite")
-    async with ClientSession() as session:
-        made = Scene(tmp_path, session)
-        services = Services(
-            settings=made.settings,
-            database=made.hosts.database,
-            github=None,
-            backends={},
-            artifacts=LocalStore(tmp_path / "artifacts"),
-            clock=made.clock,
-        )
-        runner = web.AppRunner(application.build(services), access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", made.port).start()
+    async with alone(tmp_path) as made:
         yield made
-        await runner.cleanup()
-        await made.hosts.close()
 
 
 async def test_a_machine_from_order_to_absence(scene: Scene) -> None:
@@ -222,7 +127,7 @@ async def test_an_operator_who_asked_for_what_is_not(scene: Scene, options: dict
 
 
 async def test_a_command_without_a_pool(tmp_path: Path) -> None:
-    backend = PoolBackend(BackendSettings(deployment="main", folder=tmp_path, clock=Hand(), options={}))
+    backend = PoolBackend(BackendSettings(deployment="main", folder=tmp_path, clock=Clock(), options={}))
     with pytest.raises(BackendError, match="no pool"):
         await backend.offers(XPU)
 
@@ -307,20 +212,6 @@ async def test_its_host_has_lost_its_memory(scene: Scene) -> None:
     await scene.asks()
     assert await scene.state() == ("stopped", "agent_lost")
     assert host.begun == [NAME], "it is not begun a second time"
-
-
-async def test_removing_fails_twenty_times(scene: Scene) -> None:
-    """Until the host has said that it is gone, it is not."""
-    host = await scene.host(fails_to_remove=20)
-    await scene.made()
-    await scene.backend.delete(NAME, "max-1")
-    for _ in range(20):
-        await scene.asks()
-        assert (await scene.state())[0] == "running"
-    await scene.asks()
-    await scene.asks()
-    assert (await scene.state())[0] == "absent"
-    assert host.held == {}
 
 
 async def test_a_silent_host_keeps_its_order_until_it_is_surely_over(scene: Scene) -> None:

@@ -178,6 +178,12 @@ class ComputeEngine(GoogleService):
                 del self.instances[zone, found]
                 self._operation("compute.instances.preempted", zone, name, "")
 
+    def power_off(self, name: str) -> None:
+        """The instance shuts itself down."""
+        for (_, found), instance in self.instances.items():
+            if found == name and instance.state == "RUNNING":
+                instance.state = "TERMINATED"
+
     async def _get(self, request: web.Request) -> web.Response:
         instance = self.instances.get((request.match_info["zone"], request.match_info["name"]))
         return web.json_response(_shown(instance)) if instance else _missing(request)

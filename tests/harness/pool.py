@@ -1,21 +1,32 @@
 """Scripted hosts of a pool: they ask the bot over HTTP as the real loop does, and have the faults of a story."""
 
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aiohttp import ClientSession
+from aiohttp import ClientSession, web
 
+from bot.artifacts.local import LocalStore
+from bot.cli.local import free_port
+from bot.services import Services
+from bot.settings import Settings
 from bot.store.database import Database
-from bot.store.hosts import StoredPool, invite
+from bot.store.hosts import StoredPool, all_hosts, invite
+from bot.web import application
 from runners.backends.base import BackendSettings
 from runners.backends.pool import PoolBackend
 from runners.protocol import PREFIX
 from runners.spec import MachineOrder, Offer
+from tests.harness.land import Land
+from tests.harness.world import Clock
 
 Json = dict[str, Any]
 CODE_S = 3600.0
+NAME = "bb-main-kfzrtnnpvreex5dktrwozzl6qv-0"
+XPU = {"labels": "xpu", "env.ZE_AFFINITY_MASK": "0"}
 
 
 def max1100(count: int, trouble: str = "") -> list[Json]:
@@ -137,3 +148,88 @@ class Hosts:
     async def close(self) -> None:
         """Nothing is asked any more."""
         await self.database.close()
+
+
+class Scene:
+    """A bot's web and store, and its hosts."""
+
+    def __init__(self, folder: Path, session: ClientSession) -> None:
+        self.clock, self.session = Clock(), session
+        self.port = free_port()
+        url = f"http://127.0.0.1:{self.port}"
+        self.settings = Settings(
+            data_folder=folder,
+            database_url=f"sqlite+aiosqlite:///{folder}/rows.sqlite",
+            base_url=url,
+            agent_url=url,
+            port=self.port,
+        )
+        self.hosts = Hosts(self.clock, self.settings.database_url, url)
+        self.backend = self.hosts.backend(folder)
+
+    async def host(self, name: str = "max-1", **more: Any) -> FakeHost:
+        """One that has enrolled, and has asked once."""
+        made = await self.hosts.enrol(self.session, FakeHost(name, **more))
+        await self.asks()
+        return made
+
+    async def asks(self, after_s: float = 5.0) -> None:
+        """Every host asks."""
+        self.clock.now += after_s
+        await self.hosts.act(self.session)
+
+    async def order(self, *, name: str = NAME, trusted: bool = True, at: int = 0) -> MachineOrder:
+        """An order for one of the offers."""
+        return MachineOrder(
+            name=name,
+            deployment="main",
+            lease_id="kfzrtnnpvreex5dktrwozzl6qv",
+            server_url=self.settings.agent_url,
+            token="token-1",
+            deadline_at=self.clock.now + 3600,
+            offer=(await self.backend.offers(XPU))[at],
+            options=XPU,
+            trusted=trusted,
+        )
+
+    async def made(self) -> MachineOrder:
+        """An order that runs."""
+        ordered = await self.order()
+        await self.backend.create(ordered)
+        await self.asks()
+        await self.asks()
+        return ordered
+
+    async def state(self, name: str = NAME, zone: str = "max-1") -> tuple[str, str]:
+        """State and code of a machine."""
+        seen = await self.backend.observe(name, zone)
+        return seen.state, seen.code
+
+    async def row(self, name: str = "max-1") -> Any:
+        """A host's row."""
+        async with self.hosts.database.read() as tx:
+            return next(row for row in await all_hosts(tx) if row.name == name)
+
+
+@asynccontextmanager
+async def alone(folder: Path) -> AsyncIterator[Scene]:
+    """A scene without a GitHub, at rest."""
+    shutil.copyfile(Land.database(), folder / "rows.sqlite")
+    async with ClientSession() as session:
+        made = Scene(folder, session)
+        services = Services(
+            settings=made.settings,
+            database=made.hosts.database,
+            github=None,
+            backends={},
+            artifacts=LocalStore(folder / "artifacts"),
+            clock=made.clock,
+        )
+        runner = web.AppRunner(application.build(services), access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", made.port).start()
+        try:
+            yield made
+        finally:
+            await runner.cleanup()
+            await made.hosts.close()
