@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aiohttp import ClientSession, ClientTimeout, web
@@ -14,11 +14,14 @@ from bot.artifacts.base import Bucket
 from bot.artifacts.gcs import GcsBucket
 from bot.artifacts.local import LocalStore
 from bot.artifacts.signing import Account
+from bot.core.nouns import Hardware
 from bot.github.auth import AppKey
+from bot.github.caller import Caller
 from bot.github.client import GitHub
 from bot.services import Services
 from bot.settings import Settings
 from bot.store.database import Database
+from bot.store.hosts import StoredPool
 from bot.store.migrate import migrate
 from bot.web import application
 from bot.workers import keeping, reaper
@@ -32,7 +35,7 @@ from bot.workers.objects import Objects
 from bot.workers.outbox import Outbox
 from bot.workers.requests import Requests
 from runners.backends import find_backends
-from runners.backends.base import Backend, BackendSettings
+from runners.backends.base import Backend, BackendError, BackendSettings
 
 log = logging.getLogger("benchbot")
 
@@ -106,7 +109,7 @@ def workers(services: Services) -> tuple[Worker[Any], ...]:
     return (Requests(services), Leases(services), Machines(services), Objects(services), *with_github)
 
 
-def build_backends(settings: Settings) -> Mapping[str, Backend]:
+def build_backends(settings: Settings, database: Database, github: GitHub | None = None) -> Mapping[str, Backend]:
     """Every backend that the configured hardware names or that has a table: machines may outlive their hardware."""
     known = find_backends()
     wanted = {hardware.backend for hardware in settings.hardware.values()} | set(settings.backends)
@@ -117,6 +120,8 @@ def build_backends(settings: Settings) -> Mapping[str, Backend]:
                 folder=settings.machines_folder / name,
                 clock=time.time,
                 options=settings.backend_options(name),
+                github=Caller(github) if github else None,
+                pool=StoredPool(database, time.time),
             )
         )
         for name in sorted(wanted & set(known))
@@ -129,6 +134,29 @@ def build_bucket(settings: Settings, session: ClientSession) -> Bucket | None:
         return None
     account = Account(settings.bucket_credentials_file)
     return GcsBucket(settings.bucket, account, session, time.time, settings.bucket_endpoint)
+
+
+async def priced(settings: Settings, backends: Mapping[str, Backend]) -> Settings:
+    """The settings with what hardware costs at most by its backend's list, where the operator does not say it."""
+    return replace(
+        settings, hardware={name: await _priced(entry, backends) for name, entry in settings.hardware.items()}
+    )
+
+
+async def _priced(entry: Hardware, backends: Mapping[str, Backend]) -> Hardware:
+    backend = backends.get(entry.backend)
+    if entry.price_usd_per_hour is not None or backend is None:
+        return entry
+    if not backend.billed:
+        return replace(entry, listed_usd_per_hour=0.0)
+    try:
+        listed = [offer.price_usd_per_hour for offer in await backend.offers(entry.options)]
+    except (BackendError, OSError) as error:
+        # whoever asks for this hardware is told what is wrong
+        log.warning("the price of %s is not known: %s", entry.name, error)
+        listed = []
+    known = [price for price in listed if price is not None]
+    return replace(entry, listed_usd_per_hour=max(known) if known and len(known) == len(listed) else None)
 
 
 @asynccontextmanager
@@ -144,11 +172,12 @@ async def open_bot(settings: Settings) -> AsyncIterator[Bot]:
         if settings.app_id:
             github = GitHub(session, AppKey(settings.app_id, settings.private_key, settings.github_api_url))
         loop = Loop()
+        backends = build_backends(settings, database, github)
         services = Services(
-            settings=settings,
+            settings=await priced(settings, backends),
             database=database,
             github=github,
-            backends=build_backends(settings),
+            backends=backends,
             artifacts=LocalStore(settings.data_folder / "artifacts"),
             bucket=build_bucket(settings, session),
             clock=time.time,

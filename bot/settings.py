@@ -8,8 +8,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from bot.core.money import Limits
 from bot.core.nouns import Hardware
 from bot.core.options import NAME
 from bot.core.wording import code, did_you_mean
@@ -42,7 +43,7 @@ class Settings:
     webhook_secret: str = field(default="", repr=False)
     github_api_url: str = "https://api.github.com"
     github_web_url: str = "https://github.com"
-    budget_usd: float | None = None
+    limits: Limits = field(default_factory=Limits)
     bucket: str = ""
     bucket_credentials_file: str = ""
     bucket_endpoint: str = ""
@@ -60,6 +61,7 @@ class Settings:
         return self.backends.get(name, {})
 
 
+N = TypeVar("N", float, None)
 Kind = Literal["text", "folder", "file", "address", "number", "whole", "truth"]
 
 
@@ -108,6 +110,11 @@ KEYS = {
         _key("github.web_url", "address", "`https://github.com`", "GitHub's pages and git"),
         _key("limits.at_once", "whole", "`1`", "leases at once per hardware that does not say it itself"),
         _key("limits.budget_usd", "number", "none", "what one request may cost at most, by its estimate"),
+        _key("limits.pull_usd", "number", "none", "what all requests of one pull request may cost"),
+        _key("limits.person_usd_per_day", "number", "none", "what one person may ask for on one day (UTC)"),
+        _key("limits.repository_usd_per_month", "number", "none", "what one repository may cost in one month (UTC)"),
+        _key("limits.month_usd", "number", "none", "what everything may cost in one month (UTC)"),
+        _key("limits.confirm_usd", "number", "none", "an estimate above it waits for `confirm` before anything starts"),
         _key("artifacts.bucket", "text", "none", "`gs://NAME/PREFIX`: files of runs are kept there, see artifacts.md"),
         _key("artifacts.credentials_file", "file", "the host's own account", "a key of the bucket's service account"),
         _key("artifacts.endpoint", "address", "`https://storage.googleapis.com`", "where Cloud Storage is, for tests"),
@@ -118,8 +125,9 @@ KEYS = {
 }
 HARDWARE_KEYS = {
     "backend": "where its machines come from: `local`, ...",
-    "price_usd_per_hour": "what one machine costs; 0: not billed",
+    "price_usd_per_hour": "what one machine costs; 0: not billed; where it is not set, the backend's list price",
     "at_once": "leases at once",
+    "hosts": "machines of one lease, which train together; 1 where it is not set",
     "wait_s": "seconds that a request waits for a machine which the cloud does not have; 1800 where it is not set",
 }
 
@@ -253,7 +261,7 @@ class _Reader:
             webhook_secret=get("github.webhook_secret", ""),
             github_api_url=get("github.api_url", "https://api.github.com"),
             github_web_url=get("github.web_url", "https://github.com"),
-            budget_usd=get("limits.budget_usd"),
+            limits=Limits(**{name: get(f"limits.{name}") for name in Limits.__dataclass_fields__}),
             bucket=get("artifacts.bucket", "").rstrip("/"),
             bucket_credentials_file=str(get("artifacts.credentials_file") or ""),
             bucket_endpoint=get("artifacts.endpoint", ""),
@@ -330,11 +338,14 @@ class _Reader:
             options = self._texts(where, table)
             if not isinstance(table, dict):
                 continue
-            price = self._number(options, where, _key("price_usd_per_hour", "number", "", ""), 0.0)
+            price = self._number(options, where, _key("price_usd_per_hour", "number", "", ""), None)
             most = int(self._number(options, where, _key("at_once", "whole", "", ""), at_once))
             if most < 1:
                 self._fault(f"{where}.at_once", "It is at least 1.")
             wait_s = self._number(options, where, _key("wait_s", "number", "", ""), LOCAL.wait_s)
+            hosts = int(self._number(options, where, _key("hosts", "whole", "", ""), 1))
+            if not 1 <= hosts <= 64:
+                self._fault(f"{where}.hosts", "It is 1 to 64.")
             backend = options.pop("backend", "local" if name == LOCAL.name else "")
             if not backend:
                 self._fault(where, "It does not say its `backend`.")
@@ -348,13 +359,15 @@ class _Reader:
                 name=name,
                 backend=backend,
                 price_usd_per_hour=price,
+                listed_usd_per_hour=None,
                 at_once=most,
                 wait_s=wait_s,
+                hosts=hosts,
                 options=options,
             )
         return found
 
-    def _number(self, options: dict[str, str], where: str, key: Key, default: float) -> float:
+    def _number(self, options: dict[str, str], where: str, key: Key, default: N) -> float | N:
         """Takes a number out of the options of one hardware."""
         text = options.pop(key.name, None)
         try:

@@ -5,6 +5,7 @@ Nothing is repeated here: the bot repeats, and sees each refusal.
 
 import asyncio
 import importlib
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +31,8 @@ class Refused(Exception):
 
     def __init__(self, service: str, status: Mapping[str, Any]) -> None:
         code = status.get("code", 0)
+        # of an answer the HTTP status, of an operation's error a number of google.rpc.Code
+        self.code = int(code)
         number = _NAMES[code] if code < len(_NAMES) else f"HTTP {code}"
         self.service, self.name = service, str(status.get("status") or number)
         self.sentence = str(status.get("message") or self.name)
@@ -37,6 +40,8 @@ class Refused(Exception):
         details = [one for one in status.get("details", []) if isinstance(one, dict)]
         self.is_quota = any(str(one.get("@type", "")).endswith("google.rpc.QuotaFailure") for one in details)
         self.is_rate = any(one.get("reason") == "RATE_LIMIT_EXCEEDED" for one in details)
+        reasons = [one.get("reason") for one in (*details, *status.get("errors", ()))]
+        self.is_off = "SERVICE_DISABLED" in reasons or "accessNotConfigured" in reasons
 
     @property
     def is_later(self) -> bool:
@@ -57,6 +62,14 @@ class GoogleApi:
         self.service, self.host = service, host
         self._credentials_file, self._address = credentials_file, endpoint.rstrip("/") or f"https://{host}"
         self._session: Any = None
+        # the Date of the last answer, and when it came by our own clock
+        self.dated: tuple[str, float] = ("", 0.0)
+
+    @property
+    def account(self) -> str:
+        """The service account that signs, as far as its key tells, after the first call."""
+        email = str(getattr(getattr(self._session, "credentials", None), "service_account_email", ""))
+        return email if "@" in email else ""
 
     async def call(self, method: str, path: str, query: Mapping[str, str], body: Any = None) -> dict[str, Any]:
         """One call, in a thread, since the library is not async. Raises Refused, CloudAwayError, BackendError."""
@@ -72,6 +85,7 @@ class GoogleApi:
             answer = self._session.request(
                 method, address, params=query, json=body, timeout=_PATIENCE_S, allow_redirects=False
             )
+            self.dated = (answer.headers.get("Date", ""), time.time())
             return answer.status_code, answer.json()
 
         try:

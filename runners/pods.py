@@ -51,6 +51,11 @@ class Needs:
     count: int
     told: str
 
+    @property
+    def device(self) -> str:
+        """As frameworks call it; empty without one."""
+        return {_GPU: "cuda", _TPU: "tpu"}.get(self.resource, "")
+
 
 def needs_of(options: Mapping[str, str]) -> Needs:
     """From the operator's options. Raises BackendError."""
@@ -189,6 +194,7 @@ def _agent_words(order: MachineOrder, options: Mapping[str, str]) -> list[str]:
     words = [f"{order.server_url}{PREFIX}/agent.pyz", "--server", order.server_url, "--lease", order.lease_id]
     words += ["--token-file", f"{_TOKEN_FOLDER}/token", "--folder", "lease", "--cache", "cache"]
     words += ["--deadline", str(int(order.deadline_at))]
+    words += ["--member", str(order.member)]
     words += ["--trusted"] if order.trusted else ["--uid", str(_CODE_UID)]
     words += ["--base-environment", options["base_environment"]] if options.get("base_environment") else []
     return words

@@ -2,8 +2,10 @@
 
 All messages are JSON objects over HTTP under `PREFIX`; files travel as raw bytes. Version 1:
 
-    POST claim                       {lease, token, nonce, agent}      -> {credential, heartbeat_s, deadline_at, work}
+    POST claim                       {lease, token | identity, nonce, agent}
+                                                                       -> {credential, heartbeat_s, deadline_at, work}
     POST heartbeat                   {phase, run, at}                  -> {stop: "" | reason, deadline_at}
+    POST ready                       {run, port}                       -> {go, leader}; leases of several hosts only
     POST event                       {kind, run, ...}                  -> {}
     PUT  runs/RUN/files/PATH?offset= raw bytes appended at that offset -> {offset}; 409 {offset} when it is another
     GET  runs/RUN/files/PATH         a file that an earlier machine of the lease has shipped (`kept` in the work), or
@@ -13,8 +15,24 @@ All messages are JSON objects over HTTP under `PREFIX`; files travel as raw byte
     POST finish                      {outcome, sentence}               -> {}; outcome is one of OUTCOMES
     GET  source/REPOSITORY_ID.git/…  git's smart HTTP, read only; the bot adds its own credentials
 
+Hosts of an operator's pool ask what they are to do, with a credential that they have made themselves:
+
+    POST hosts/enrol  {code}                             -> {name}; 403 for a code that is unknown, used or too old
+    POST hosts/poll   {labels, devices, isolates, holds} -> {order, start, poll_s}
+
+`devices` are {vendor, name, memory_mb, driver, trouble}; `isolates` says whether code can run as another user than the
+loop; `holds` are {order, state: "running" | "stopped", code, said}. `order` is the name of the one order that the host
+shall hold, empty for none; what else it holds it ends and removes. `start` is null, or what to begin that order with if
+it is not there: {server, lease, token, deadline_at, trusted, member, environment, base_environment, devices}, the last
+being how many devices there must be.
+
 Every call but claim carries `Authorization: Bearer <credential>`. A claim pins the nonce: the same nonce may claim
-again (its answer was lost), another one is refused and ends the lease.
+again (its answer was lost), another one is refused and ends the lease. `identity` is what some clouds give a machine
+to prove itself with, in place of the token of its order.
+
+A lease of several hosts has one agent on each: they claim with `member` 0, 1, ... and `address`, and begin each run
+together, when `ready` says go; `leader` is where the first one is reached. A heartbeat's answer may say `abort`, the
+id of a run that has failed on another host, and `why`. What the first host tells counts, a failure from anywhere.
 
 A PUT at offset 0 begins the file anew (it was rewritten on the machine, or a manifest found it different). While a run
 goes on, logs are sent as they grow; one that is refused waits for the manifest, which asks for whatever is missing, at
@@ -42,6 +60,9 @@ EVENT_PHASE = "phase"  # {phase: "checkout" | "setup" | "inputs" | "run" | "coll
 EVENT_RUN_STARTED = "run_started"  # {run}
 EVENT_RUN_ENDED = "run_ended"  # {run, exit, seconds, reason, sentence, imported, peak_rss_bytes, log_tail}
 
+# a framework, or the vendor's tool, does not see the devices that were ordered: as a reason and as an outcome
+DEVICE_UNHEALTHY = "device_unhealthy"
+
 # why a run ended, as the agent can tell; "" means exit status 0
 REASONS = (
     "",
@@ -52,17 +73,20 @@ REASONS = (
     "checkout_failed",  # commit not available
     "input_failed",  # download or hash
     "cancelled",
+    DEVICE_UNHEALTHY,
     "agent_error",  # our own fault
 )
 
 # how a lease ended: every run has had its EVENT_RUN_ENDED; it was told to stop; the agent itself failed
 INTERRUPTED = "interrupted"  # the machine is being taken away: what has been shipped is gone on from elsewhere
-OUTCOMES = ("done", "cancelled", "failed", INTERRUPTED)
+OUTCOMES = ("done", "cancelled", "failed", INTERRUPTED, DEVICE_UNHEALTHY)
 
 
 def is_log(path: str) -> bool:
-    """Whether a file of a run is its log or one of its event files, which are read while the run goes on."""
-    return path == LOG_FILE or path.startswith(f"{LOG_FOLDER}/")
+    """Whether a file of a run is its log or one of its event files, on any host; they are read while it runs."""
+    first, _, rest = path.partition("/")
+    own = rest if first.startswith("host-") else path
+    return own == LOG_FILE or own.startswith(f"{LOG_FOLDER}/")
 
 
 class PlaceholderError(ValueError):

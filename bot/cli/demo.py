@@ -112,8 +112,8 @@ async def _demo(folder: Path, args: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
-async def set_stage(folder: Path, port: int = 0) -> AsyncIterator[Stage]:
-    """Set everything up in an empty folder; at the end nothing is left running."""
+async def set_stage(folder: Path, port: int = 0, **other: Any) -> AsyncIterator[Stage]:
+    """Set everything up in an empty folder, with `other` settings; at the end nothing is left running."""
     repository = await asyncio.to_thread(training_repository.build, folder / "digits.git")
     sandbox = Sandbox(folder / "github")
     await sandbox.start(port)
@@ -142,6 +142,7 @@ async def set_stage(folder: Path, port: int = 0) -> AsyncIterator[Stage]:
             github_web_url=sandbox.url,
             backends={"local": {**settings.backend_options("local"), "base_environment": sys.prefix}},
         )
+        settings = replace(settings, **other)
         async with open_bot(settings) as bot, bot.serving(), bot.working():
             pulls = [
                 await sandbox.open_pull(place, seed.author, seed.branch, seed.title, seed.body)

@@ -1,23 +1,28 @@
 """`benchbot plan TEXT`: what the commands of a comment would do and cost. Nothing is asked of GitHub or run."""
 
 import argparse
+import asyncio
 import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bot.app import build_backends, priced
 from bot.cli.configured import settings_or_exit
 from bot.commands import specs
-from bot.commands.plan import metric_text, order_text
+from bot.commands.plan import cost_text, metric_text, order_text
+from bot.core.budget import usd
 from bot.core.calls import plan_of
 from bot.core.grammar import parse_lines
 from bot.core.markdown import new_lines
+from bot.core.money import total_usd
 from bot.core.nouns import Call, Command, Person, Plan, PullRequest, Refusal, RepoConfig
 from bot.core.quantities import duration
 from bot.core.repo_config import CONFIG_PATH, load
 from bot.core.targets import resolve_targets
 from bot.settings import Settings
+from bot.store.database import Database
 
 HELP = "show what the commands of a comment would do and cost"
 EXAMPLES = (
@@ -40,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """0 when the text could be answered, with refusals too; 2 when the file cannot be used."""
-    settings = settings_or_exit()
+    unpriced = settings_or_exit()
+    backends = build_backends(unpriced, Database(unpriced.database_url))
+    settings = asyncio.run(priced(unpriced, backends))
     try:
         text = args.config.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -69,6 +76,7 @@ class Answer:
     command: Command | None = None
     targets: tuple[str, ...] = ()
     plan: Plan | None = None
+    cost: str = ""
     refusal: Refusal | None = None
     config: RepoConfig
 
@@ -86,10 +94,11 @@ def _answer(parsed: Command | Refusal, config: RepoConfig, settings: Settings) -
     resolved = resolve_targets(parsed.targets, config)
     if isinstance(resolved, Refusal):
         return Answer(refusal=_on(resolved, parsed), config=config)
-    planned = plan_of(_call(parsed, resolved, config, settings))
+    call = _call(parsed, resolved, config, settings)
+    planned = plan_of(call, settings.prefix)
     if isinstance(planned, Refusal):
         return Answer(refusal=_on(planned, parsed), config=config)
-    return Answer(command=parsed, targets=resolved, plan=planned, config=config)
+    return Answer(command=parsed, targets=resolved, plan=planned, cost=cost_text(planned, call), config=config)
 
 
 def _on(refusal: Refusal, command: Command) -> Refusal:
@@ -110,7 +119,7 @@ def _call(command: Command, resolved: tuple[str, ...], config: RepoConfig, setti
         config=config,
         config_sha="",
         hardware=settings.hardware,
-        budget_usd=settings.budget_usd,
+        limits=settings.limits,
         resolved=resolved,
     )
 
@@ -143,8 +152,9 @@ def _as_json(answers: list[Answer]) -> dict[str, Any]:
         if answer.plan
         for lease in answer.plan.leases
     ]
-    estimate = sum((answer.plan.estimate_usd for answer in answers if answer.plan), 0.0)
-    return {"commands": commands, "refusals": refusals, "leases": leases, "estimate_usd": round(estimate, 4)}
+    estimate = total_usd(answer.plan.estimate_usd for answer in answers if answer.plan)
+    known = None if estimate is None else round(estimate, 4)
+    return {"commands": commands, "refusals": refusals, "leases": leases, "estimate_usd": known}
 
 
 def _as_text(answer: Answer) -> str:
@@ -158,10 +168,9 @@ def _as_text(answer: Answer) -> str:
         variant = f", scenario {lease.scenario}, init {lease.init}"
         said.append(f"  {lease.benchmark} on {lease.hardware}{variant}: {order_text(lease)}, at most")
         said[-1] += f" {duration(lease.timeout_s)} a run" + (
-            f", {lease.estimate_usd:.2f} USD" if lease.estimate_usd else ""
+            "" if lease.estimate_usd == 0 else f", {usd(lease.estimate_usd)}"
         )
-    estimate = answer.plan.estimate_usd
-    said.append(f"  cost at most {estimate:.2f} USD" if estimate else "  costs nothing")
+    said.append(f"  {_unmarked(answer.cost)}" if answer.plan.estimate_usd != 0 else "  costs nothing")
     for name in answer.plan.targets:
         benchmark = answer.config.benchmarks[name]
         said += [f"  {name} {metric.name}: {_unmarked(metric_text(metric))}" for metric in benchmark.metrics]

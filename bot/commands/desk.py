@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Executable
 
-from bot.core.nouns import Refusal
+from bot.core.calls import within_caps
+from bot.core.nouns import Call, Plan, Refusal
 from bot.store.database import Database
+from bot.store.ledger import accounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +21,11 @@ class Desk:
     base_url: str
     prefix: str
     trigger: str
+
+    async def too_much(self, call: Call, planned: Plan) -> Refusal | None:
+        """Why the plan would be more than requests may cost together now; its own worker asks again, and decides."""
+        async with self.database.read() as tx:
+            return within_caps(call, planned, await accounts(tx, call, self.now), self.now, self.prefix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,10 @@ def _variants(benchmark: Benchmark) -> str:
 
 
 def _hardware(entry: Hardware) -> str:
-    price = f"{entry.price_usd_per_hour:.2f} USD per hour" if entry.price_usd_per_hour else "not billed"
+    most = entry.most_usd_per_hour
+    price = "price unknown" if most is None else f"{most:.2f} USD per hour" if most else "not billed"
+    if most and entry.price_usd_per_hour is None:
+        price = f"at most {price} by list"
     simulated = f", simulated {entry.simulated.upper()}" if entry.simulated else ""
     return f"- {code(entry.name)}: {price}, {entry.at_once} at once{simulated}"
 

@@ -1,12 +1,13 @@
 """`/benchmark plan <targets>`: what a command would run and cost; nothing is started."""
 
 from bot.commands.desk import Desk, Outcome
+from bot.core.budget import must_confirm, usd
 from bot.core.calls import plan_of
 from bot.core.grammar import Spec
 from bot.core.nouns import Call, Plan, PlannedLease, Refusal
 from bot.core.options import OPTIONS
 from bot.core.quantities import duration
-from bot.core.wording import code, plain
+from bot.core.wording import code, listed, plain
 from bot.measure.metrics import Metric
 
 SPEC = Spec(
@@ -22,10 +23,12 @@ SPEC = Spec(
 
 async def handle(call: Call, desk: Desk) -> Outcome:
     """The plan as Markdown; nothing is started."""
-    planned = plan_of(call)
+    planned = plan_of(call, desk.prefix)
     if isinstance(planned, Refusal):
         return Outcome(refusal=planned)
-    return Outcome(text=plan_text(planned, call))
+    no = await desk.too_much(call, planned)
+    now = f"\n\nIt would not be started now. {no.sentence} {no.hint}" if no else ""
+    return Outcome(text=plan_text(planned, call) + now)
 
 
 def plan_text(plan: Plan, call: Call) -> str:
@@ -36,14 +39,27 @@ def plan_text(plan: Plan, call: Call) -> str:
         name = code(lease.benchmark) + (f" ({', '.join(code(each) for each in variant)})" if variant else "")
         longest = duration(lease.timeout_s)
         rows.append(
-            f"| {name} | {code(lease.hardware)} | {order_text(lease)} | {longest} a run | {_usd(lease.estimate_usd)} |"
+            f"| {name} | {code(lease.hardware)} | {order_text(lease)} | {longest} a run | {usd(lease.estimate_usd)} |"
         )
     base = f", base {code(call.base_sha[:10])} ({plain(call.baseline)})" if call.base_sha else ""
-    said = [*rows, "", f"Head {code(call.head_sha[:10])}{base}. Cost at most {_usd(plan.estimate_usd)} in all."]
+    said = [*rows, "", f"Head {code(call.head_sha[:10])}{base}. {cost_text(plan, call)}"]
     if call.head_only:
         said += ["", f"Only the head has {', '.join(code(name) for name in call.head_only)}: it is run alone."]
     noted = _metrics(plan, call)
     return "\n".join([*said, "", "What is judged:", "", *noted] if noted else said)
+
+
+def cost_text(plan: Plan, call: Call) -> str:
+    """What the plan may cost, with boot, setup and the end of its machines, and whether that has to be confirmed."""
+    estimate = plan.estimate_usd
+    said = f"Cost at most {usd(estimate)} in all."
+    if estimate is None:
+        said = f"Price unknown: the operator sets `price_usd_per_hour` of {listed(plan.unpriced)}."
+    if must_confirm(plan, call.limits):
+        said += (
+            f" It would wait for somebody to confirm that, since it may be more than {usd(call.limits.confirm_usd)}."
+        )
+    return said
 
 
 def order_text(lease: PlannedLease) -> str:
@@ -77,7 +93,3 @@ def _metrics(plan: Plan, call: Call) -> list[str]:
         for note in benchmarks[name].notes:
             lines.append(f"- {code(name)}, not said and taken for granted: {note}")
     return lines
-
-
-def _usd(amount: float) -> str:
-    return f"{amount:.2f} USD" if amount else "nothing"

@@ -40,11 +40,13 @@ async def handle(call: Call, desk: Desk) -> Outcome:
             )
         )
     before = load(Call, chosen.call)
-    # the same commits and configuration as then, but asked for by this person, and under today's rights
+    # the same commits and configuration as then, but asked for by this person, under today's rights, prices and limits
     again = replace(before, sender=call.sender, pull=call.pull, allowed_shas=call.allowed_shas)
-    planned = plan_of(again)
-    if isinstance(planned, Refusal):
-        return Outcome(refusal=planned)
+    again = replace(again, hardware=call.hardware, limits=call.limits)
+    planned = plan_of(again, desk.prefix)
+    no = planned if isinstance(planned, Refusal) else await desk.too_much(again, planned)
+    if no is not None:
+        return Outcome(refusal=no)
     request_id = desk.new_id()
     return Outcome(
         request_id=request_id,

@@ -20,9 +20,10 @@ SPEC = Spec(
 
 async def handle(call: Call, desk: Desk) -> Outcome:
     """Check the plan now, so that a no comes at once; the request's worker makes the same plan again."""
-    planned = plan_of(call)
-    if isinstance(planned, Refusal):
-        return Outcome(refusal=planned)
+    planned = plan_of(call, desk.prefix)
+    no = planned if isinstance(planned, Refusal) else await desk.too_much(call, planned)
+    if no is not None:
+        return Outcome(refusal=no)
     request_id = desk.new_id()
     made = new_request(desk.database, request_id, desk.trigger, "command", call, desk.now)
     return Outcome(request_id=request_id, writes=(made,))

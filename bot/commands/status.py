@@ -1,6 +1,7 @@
 """`/benchmark status`: what runs and waits on this pull request."""
 
 from bot.commands.desk import Desk, Outcome
+from bot.core.budget import usd
 from bot.core.grammar import Spec
 from bot.core.nouns import Call
 from bot.core.wording import code
@@ -33,6 +34,8 @@ async def handle(call: Call, desk: Desk) -> Outcome:
         phases = [lease.phase or lease.state for owner, lease in leases if owner.id == request.id]
         state = request.verdict or ("waiting" if request.state == "accepted" else "running")
         detail = "" if request.verdict else "; ".join(dict.fromkeys(phases))
+        if request.state == "waiting":
+            state, detail = "waiting", f"for `{desk.prefix} confirm`: up to {usd(request.estimate_usd)}"
         page = f"[results]({desk.base_url}/requests/{request.id})"
         rows.append(f"| {code(request.command)} | {code(request.head_sha[:7])} | {state} | {detail or page} |")
     left = len(requests) - MOST

@@ -29,7 +29,7 @@ LATER_VERBS = (
     "pause",
     "resume",
 )
-FIRST_VERBS = ("run", "plan", "status", "cancel", "retry", "allow", "list", "help")
+FIRST_VERBS = ("run", "plan", "status", "cancel", "confirm", "retry", "allow", "list", "help")
 # no benchmark or group may have one of these names: they mean something else in a command
 RESERVED = frozenset({*FIRST_VERBS, *LATER_VERBS, "all", "fresh"})
 

@@ -26,7 +26,8 @@ LIFECYCLES: Mapping[str, Mapping[str, State]] = {
         "done": State(()),
     },
     "request": {
-        "accepted": State(("running", "reporting"), "due at once"),
+        "accepted": State(("waiting", "running", "reporting"), "due at once"),
+        "waiting": State(("accepted", "reporting"), "poked when somebody confirms its cost, and by cancel; lapses"),
         "running": State(("reporting",), "poked by every lease that moves on, by cancel, and looked at each minute"),
         "reporting": State(("done",), "due at once"),
         "done": State(("done",), "poked when the pull request moves on, and when a machine that is billed has gone"),

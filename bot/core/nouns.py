@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bot.core.money import Limits, total_usd
 from bot.measure.metrics import Metric
 from bot.measure.verdict import Comparison, Verdict
 
@@ -139,17 +140,27 @@ class ConfigFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
-    """A name that `on=` may say, as the operator defined it. `price_usd_per_hour` 0 means: not billed.
+    """A name that `on=` may say, as the operator defined it.
 
-    `wait_s` is how long a request waits for a machine that the cloud does not have.
+    `price_usd_per_hour` is the operator's own word, None where there is none; `listed_usd_per_hour` is then the most
+    that one machine costs by the backend's list, None where that does not know it either. 0 means: not billed.
+    `wait_s` is how long a request waits for a machine that the cloud does not have, `hosts` how many machines a lease
+    has.
     """
 
     name: str
     backend: str = "local"
-    price_usd_per_hour: float = 0.0
+    price_usd_per_hour: float | None = None
+    listed_usd_per_hour: float | None = 0.0
     at_once: int = 1
     wait_s: float = 1800.0
+    hosts: int = 1
     options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def most_usd_per_hour(self) -> float | None:
+        """What one machine costs at most, None where nobody knows it."""
+        return self.listed_usd_per_hour if self.price_usd_per_hour is None else self.price_usd_per_hour
 
     @property
     def simulated(self) -> str:
@@ -201,7 +212,6 @@ class Call:
     """A command with everything a handler may know: who, where, which commits, which configuration.
 
     `head_sha` is the head when the comment was written (from our own log), `config` None when the base has no file.
-    `budget_usd` is what the operator lets one request cost, None without a limit.
     `resolved` are the benchmarks that the targets name, `head_only` those among them that the base does not have;
     `allowed_shas` the head commits that somebody with write right allowed; `scripts_sha` the commit of the second tree.
     """
@@ -219,7 +229,7 @@ class Call:
     head_only: tuple[str, ...] = ()
     scripts_sha: str = ""
     allowed_shas: frozenset[str] = frozenset()
-    budget_usd: float | None = None
+    limits: Limits = field(default_factory=Limits)
     changed_paths: tuple[str, ...] = ()
 
 
@@ -238,7 +248,10 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLease:
-    """One machine for one benchmark in one variant: its runs in order, its limits and its price."""
+    """One machine for one benchmark in one variant: its runs in order and its limits.
+
+    `estimate_usd` is the most that it may cost, None where the price of its hardware is not known.
+    """
 
     benchmark: str
     scenario: str
@@ -247,7 +260,8 @@ class PlannedLease:
     runs: tuple[PlannedRun, ...]
     timeout_s: int
     parameters: Mapping[str, str] = field(default_factory=dict)
-    estimate_usd: float = 0.0
+    hosts: int = 1
+    estimate_usd: float | None = 0.0
     simulated: str = ""  # what the hardware only pretends to have
 
 
@@ -259,9 +273,14 @@ class Plan:
     leases: tuple[PlannedLease, ...]
 
     @property
-    def estimate_usd(self) -> float:
-        """Upper estimate in US dollars: every lease at its price for its whole timeout."""
-        return sum(lease.estimate_usd for lease in self.leases)
+    def estimate_usd(self) -> float | None:
+        """The most that it may cost in US dollars, None where the price of some hardware is not known."""
+        return total_usd(lease.estimate_usd for lease in self.leases)
+
+    @property
+    def unpriced(self) -> tuple[str, ...]:
+        """The hardware whose price nobody knows."""
+        return tuple(dict.fromkeys(lease.hardware for lease in self.leases if lease.estimate_usd is None))
 
 
 # ---- why something ended ------------------------------------------------------------------------------------------
@@ -340,8 +359,9 @@ class Report:
 
     `state` is queued, running, done or cancelled. `verdict` stands only when done. `outdated_by` is the newer head
     when the pull request has moved on. `next_commands` are complete lines to type. `exact` tells how `baseline` was
-    found ("merge-base of main"). `targets` are the words that named the benchmarks, as typed. Times are seconds since
-    the epoch.
+    found ("merge-base of main"). `targets` are the words that named the benchmarks, as typed. `waits` tells what a
+    queued request waits for before anything is started, `confirmed_by` who gave the word. `estimate_usd` is the most
+    that it may cost, None where that is not known. Times are seconds since the epoch.
     """
 
     request_id: str
@@ -365,23 +385,8 @@ class Report:
     notes: tuple[str, ...] = ()
     created_at: float = 0.0
     finished_at: float | None = None
-    estimate_usd: float = 0.0
+    estimate_usd: float | None = 0.0
     cost_usd: float = 0.0
+    waits: str = ""
+    confirmed_by: str = ""
     targets: tuple[str, ...] = ()
-
-
-# ---- an answer to a command ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What a person gets for one line: accepted with a request, an answer in Markdown, or a refusal.
-
-    `text` is Markdown of our own making; whatever came from people has been escaped before it got in.
-    """
-
-    line: int
-    typed: str
-    text: str = ""
-    refusal: Refusal | None = None
-    request_id: str = ""

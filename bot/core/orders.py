@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bot.core.nouns import Benchmark, Call, PlannedLease, PlannedRun, RepoConfig
-from runners.spec import InputWork, KeptFile, RunWork, SideWork, Source, Work
+from runners.spec import DeviceWork, InputWork, KeptFile, RunWork, SideWork, Source, Work
 
 # literal braces and placeholders, in the order in which `runners.protocol.fill` reads them
 _PIECES = re.compile(r"\{\{|\}\}|\{[^}]*\}")
@@ -28,6 +28,7 @@ class Place:
     ended: frozenset[str] = frozenset()
     kept: Mapping[str, tuple[KeptFile, ...]] = field(default_factory=dict)
     interruptible: bool = False
+    devices: DeviceWork | None = None
 
 
 def run_work(call: Call, lease: PlannedLease, place: Place) -> Work:
@@ -51,6 +52,8 @@ def run_work(call: Call, lease: PlannedLease, place: Place) -> Work:
             if run_id not in place.ended
         ),
         interruptible=place.interruptible,
+        devices=place.devices,
+        hosts=lease.hosts,
         setup=config.setup,
         setup_inputs=config.setup_inputs,
         python=config.python,

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import product
 
+from bot.core.budget import most_usd
 from bot.core.nouns import (
     Benchmark,
     Call,
@@ -105,7 +106,8 @@ def _leases(benchmark: Benchmark, inputs: PlanInputs) -> list[PlannedLease]:
                 runs=runs,
                 timeout_s=timeout_s,
                 parameters=parameters,
-                estimate_usd=round(entry.price_usd_per_hour * timeout_s * len(runs) / 3600, 4),
+                hosts=entry.hosts,
+                estimate_usd=most_usd(entry.most_usd_per_hour, timeout_s * len(runs), entry.hosts),
                 simulated=entry.simulated,
             )
         )

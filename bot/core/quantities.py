@@ -1,6 +1,7 @@
 """Durations, whole numbers and amounts of money as people write them; each reader gives None for anything else."""
 
 import re
+from datetime import UTC, datetime
 
 SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 LONGEST_S = 30 * SECONDS["d"]
@@ -24,6 +25,11 @@ def duration(total_s: int) -> str:
         if count:
             parts.append(f"{count}{name}")
     return "".join(parts) or "0s"
+
+
+def moment(at: float) -> str:
+    """Seconds since the epoch as `2026-12-01 07:08 UTC`."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def whole(text: str, lowest: int, highest: int) -> int | None:

@@ -5,6 +5,7 @@ Errors: `Gone` when the thing is not there (404, 410), `Denied` for 403, gidgeth
 """
 
 import base64
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,12 +68,16 @@ class Compared:
 class _Api(GitHubAPI):
     """gidgethub on aiohttp, without following redirects: a moved POST must stay a POST."""
 
+    # the Date of the last answer, and when it came by our own clock
+    dated: tuple[str, float] = ("", 0.0)
+
     async def _request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
     ) -> tuple[int, Mapping[str, str], bytes]:
         async with self._session.request(
             method, url, headers=dict(headers), data=body, allow_redirects=False
         ) as response:
+            self.dated = (response.headers.get("Date", ""), time.time())
             moved = response.headers.get("Location", "")
             # only within the same server: the token in the headers is for nobody else
             if response.status in (301, 302, 307, 308) and moved.startswith(f"{self.base_url}/"):
@@ -86,6 +91,7 @@ class GitHub:
     def __init__(self, session: ClientSession, key: AppKey) -> None:
         self._api = _Api(session, AGENT, base_url=key.api_url)
         self._key = key
+        self._installations: dict[str, int] = {}
 
     # ---- facts ----------------------------------------------------------------------------------------------------
 
@@ -207,6 +213,25 @@ class GitHub:
 
     # ---- the App itself -------------------------------------------------------------------------------------------
 
+    @property
+    def dated(self) -> tuple[str, float]:
+        """The Date of GitHub's last answer as it was sent, and when it came by our own clock."""
+        return self._api.dated
+
+    async def app(self) -> Mapping[str, Any]:
+        """slug, name, owner, permissions and events of the App, as it is registered now."""
+        return await self._of_app("/app")
+
+    async def hook(self) -> Mapping[str, Any]:
+        """url, content_type, insecure_ssl and (hidden) secret of the App's webhook."""
+        return await self._of_app("/app/hook/config")
+
+    async def installations(self) -> AsyncIterator[Mapping[str, Any]]:
+        """Where the App is installed, with the permissions that were granted there."""
+        with _our_errors():
+            async for installation in self._api.getiter("/app/installations?per_page=100", jwt=self._key.app_token()):
+                yield installation
+
     async def deliveries(self) -> AsyncIterator[Mapping[str, Any]]:
         """Webhook deliveries that GitHub has tried, newest first."""
         with _our_errors():
@@ -230,7 +255,39 @@ class GitHub:
         self._key.keep(installation_id, answer["token"], 3600)
         return str(answer["token"])
 
+    # ---- repositories by name, for backends that live on GitHub ---------------------------------------------------
+
+    async def ask(self, method: str, full_name: str, path: str, data: Mapping[str, Any]) -> Any:
+        """One GET or POST below a repository that the App is installed on; GitHub's JSON as it is."""
+        installation_id = await self.installation_of(full_name)
+        url = f"/repos/{quote(full_name, safe='/')}{path}"
+        try:
+            token = await self.installation_token(installation_id)
+            with self._errors_of(installation_id):
+                if method == "GET":
+                    return await self._api.getitem(url, oauth_token=token)
+                return await self._api.post(url, data=dict(data), oauth_token=token)
+        except Gone:
+            # it may be another installation by now
+            self._installations.pop(full_name, None)
+            raise
+
+    async def installation_of(self, full_name: str) -> int:
+        """The installation that reaches a repository; Gone when there is none."""
+        if full_name not in self._installations:
+            with _our_errors():
+                found = await self._api.getitem(
+                    f"/repos/{quote(full_name, safe='/')}/installation", jwt=self._key.app_token()
+                )
+            self._installations[full_name] = int(found["id"])
+        return self._installations[full_name]
+
     # ---- one way in and out ---------------------------------------------------------------------------------------
+
+    async def _of_app(self, path: str) -> Mapping[str, Any]:
+        with _our_errors():
+            answer: Mapping[str, Any] = await self._api.getitem(path, jwt=self._key.app_token())
+        return answer
 
     async def _get(self, where: Where, path: str) -> Any:
         token = await self.installation_token(where.installation_id)

@@ -142,7 +142,7 @@ def _annotation(fault: ConfigFault, path: str) -> Annotation:
 def _without_numbers(report: Report) -> Conclusion:
     reasons = findings.faults(report)
     codes = {reason.code for reason in reasons}
-    if codes == {"budget"}:
+    if codes and codes <= {"budget", "lapsed"}:
         return "action_required"
     if codes and codes <= {"timeout", "lease_timeout"}:
         return "timed_out"

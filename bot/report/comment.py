@@ -3,14 +3,28 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.core.nouns import Reply, Report
+from bot.core.nouns import Refusal, Report
 from bot.report import findings, text, view
 from bot.report.text import Markdown, finalize
-from bot.report.values import counted, money
+from bot.report.values import counted
 from templates import load
 
 # GitHub takes 65,536 characters
 LIMIT = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a person gets for one line: accepted with a request, an answer in Markdown, or a refusal.
+
+    `text` is Markdown of our own making; whatever came from people has been escaped before it got in.
+    """
+
+    line: int
+    typed: str
+    text: str = ""
+    refusal: Refusal | None = None
+    request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,14 +145,7 @@ def _context(report: Report, room: _Room) -> dict[str, object]:
         "notes_count": len(notes),
         "method": view.method(report)[: room.facts],
         "environment": view.environment(report)[: room.facts],
-        "cost": _cost(report),
+        "cost": view.cost(report),
         "commands": findings.next_commands(report),
         **WRITERS,
     }
-
-
-def _cost(report: Report) -> str:
-    if report.cost_usd:
-        return money(report.cost_usd)
-    going = report.state in ("queued", "running")
-    return f"at most {money(report.estimate_usd)}" if going and report.estimate_usd else ""

@@ -28,6 +28,7 @@ def request_data(report: Report, *, comment: str = "") -> dict[str, object]:
         "reason": _reason(report.reason),
         "comment": comment,
         "links": {link.name: link.url for link in report.links},
+        "estimate_usd": report.estimate_usd,
         "cost_usd": report.cost_usd,
         "reproduce": report.reproduce,
         "notes": list(report.notes),

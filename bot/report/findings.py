@@ -155,6 +155,8 @@ def next_commands(report: Report) -> tuple[str, ...]:
     """Lines that a person may want to type now, the most useful first."""
     if report.next_commands:
         return report.next_commands[:NEEDS]
+    if report.waits:
+        return ("/benchmark confirm", "/benchmark cancel")
     if report.state in ("queued", "running"):
         return ("/benchmark cancel", "/benchmark status")
     if not report.benchmarks:

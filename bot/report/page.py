@@ -1,16 +1,18 @@
 """The pages of the web application, each from one dataclass. What people wrote is escaped by the templates."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from bot.core.money import Spent
 from bot.core.nouns import BenchmarkReport, Link, Report, RunReport
+from bot.core.quantities import moment
 from bot.report import findings, values, view
 from bot.report.cells import NOTHING
 from bot.report.masking import mask
 from bot.report.text import plain, safe_url
-from bot.report.values import duration, moment, size
+from bot.report.values import duration, size
 from templates import load
 
 FINAL = ("done", "failed", "cancelled")
@@ -95,6 +97,32 @@ class IndexPage:
     rows: tuple[IndexRow, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostRow:
+    """A request with its money: the most that it may cost (None: not known), what is reserved, what was spent."""
+
+    url: str
+    full_name: str
+    number: int
+    command: str
+    requester: str
+    created_at: float
+    state: str
+    estimate_usd: float | None
+    reserved_usd: float
+    spent_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostsPage:
+    """What machines have cost: month by month, and in one `month` by repository, person and hardware."""
+
+    month: str
+    months: tuple[Spent, ...]
+    shares: Mapping[str, tuple[Spent, ...]]
+    rows: tuple[CostRow, ...]
+
+
 def render_request(page: RequestPage) -> str:
     """The page of a request as HTML: every table in full, curves, files, timeline, method, reproduction."""
     report = page.report
@@ -107,6 +135,7 @@ def render_request(page: RequestPage) -> str:
         going=report.state in ("queued", "running"),
         headline=view.plain_headline(report),
         baseline=view.baseline(report),
+        cost=view.cost(report),
         links=_web(report.links),
         needs=view.items(report),
         most_needs=findings.NEEDS,
@@ -140,6 +169,11 @@ def render_run(page: RunPage) -> str:
 def render_index(page: IndexPage) -> str:
     """The list of recent requests as HTML."""
     return _render("index.html", rows=page.rows, going=any(row.state in ("queued", "running") for row in page.rows))
+
+
+def render_costs(page: CostsPage) -> str:
+    """What machines have cost as HTML."""
+    return _render("costs.html", page=page, most=max((month.usd for month in page.months), default=0.0))
 
 
 def render_error(status: int, sentence: str) -> str:

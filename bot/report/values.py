@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterable
-from datetime import UTC, datetime
+
+from bot.core.quantities import moment
 
 MINUS = "−"
 
@@ -83,11 +84,6 @@ def size(count: int) -> str:
             return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1000
     return f"{value:.1f} TB"
-
-
-def moment(seconds: float) -> str:
-    """A time since the epoch as `2026-12-01 07:08 UTC`."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def removed(seconds: float) -> str:

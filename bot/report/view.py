@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from bot.core.nouns import BenchmarkReport, Link, Report, RunReport
+from bot.core.quantities import moment
 from bot.report import cells, findings
 from bot.report.findings import EMOJI, Row
 from bot.report.masking import mask
 from bot.report.text import plain, shorten
-from bot.report.values import counted, duration, moment, money
+from bot.report.values import counted, duration, money
 
 ENDED = ("done", "failed", "cancelled")
 
@@ -237,11 +238,23 @@ def plain_headline(report: Report) -> str:
 
 
 def progress_word(report: Report) -> str:
-    """`Queued`, `Running, 2 of 4 runs done`."""
+    """`Queued`, `Running, 2 of 4 runs done`, `Waiting for confirmation`."""
+    if report.waits:
+        return "Waiting for confirmation"
     runs = [run for benchmark in report.benchmarks for run in benchmark.runs]
     ended = sum(run.state in ENDED for run in runs)
     far = f", {ended} of {counted(len(runs), 'run')} done" if report.state == "running" and runs else ""
     return f"{report.state.capitalize()}{far}"
+
+
+def cost(report: Report) -> str:
+    """What it has cost, or may cost at most while it goes on; empty where nothing is billed."""
+    if report.cost_usd:
+        return money(report.cost_usd)
+    if report.estimate_usd is None:
+        return "price unknown"
+    going = report.state in ("queued", "running")
+    return f"at most {money(report.estimate_usd)}" if going and report.estimate_usd else ""
 
 
 def baseline(report: Report) -> str:

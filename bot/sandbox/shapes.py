@@ -2,7 +2,7 @@
 
 from bot.sandbox import bare
 from bot.sandbox.repository_shapes import API, Json, RepositoryShapes, association, node_id
-from bot.sandbox.state import Account, CheckRun, Comment, Pull, Reaction, Repository, Review, iso
+from bot.sandbox.state import Account, CheckRun, Comment, Pull, Reaction, Repository, Review, WorkflowRun, iso
 
 __all__ = ["API", "Json", "Shapes"]
 
@@ -226,4 +226,69 @@ class Shapes(RepositoryShapes):
             "url": f"{url}/pulls/{pull.number}",
             "head": {"ref": pull.head_ref, "sha": pull.head_sha, "repo": repo},
             "base": {"ref": pull.base_ref, "sha": pull.base_sha, "repo": repo},
+        }
+
+    # ---- workflows --------------------------------------------------------------------------------------------------
+
+    def run(self, repository: Repository, run: WorkflowRun) -> Json:
+        """workflow-run"""
+        url, web = f"{self.api}/repos/{repository.full_name}", f"{self.web}/{repository.full_name}"
+        this = f"{url}/actions/runs/{run.id}"
+        links = {"jobs": "jobs", "logs": "logs", "artifacts": "artifacts", "cancel": "cancel", "rerun": "rerun"}
+        at, actor, place = iso(run.created_at), self.user(run.actor), self.repository(repository)
+        return {
+            "id": run.id,
+            "name": run.title,
+            "node_id": node_id("WorkflowRun", run.id),
+            "head_branch": run.ref,
+            "head_sha": run.head_sha,
+            "path": f".github/workflows/{run.workflow}",
+            "display_title": run.title,
+            "run_number": 1 + repository.runs.index(run),
+            "run_attempt": 1,
+            "event": "workflow_dispatch",
+            "status": run.status,
+            "conclusion": run.conclusion,
+            "workflow_id": repository.id,
+            "url": this,
+            "html_url": f"{web}/actions/runs/{run.id}",
+            "pull_requests": [],
+            **dict.fromkeys(("created_at", "updated_at", "run_started_at"), at),
+            **dict.fromkeys(("actor", "triggering_actor"), actor),
+            **{f"{name}_url": f"{this}/{path}" for name, path in links.items()},
+            "check_suite_url": f"{url}/check-suites/{run.job_id}",
+            "workflow_url": f"{url}/actions/workflows/{run.workflow}",
+            "head_commit": None,
+            **dict.fromkeys(("repository", "head_repository"), place),
+        }
+
+    def job(self, repository: Repository, run: WorkflowRun) -> Json:
+        """job"""
+        url = f"{self.api}/repos/{repository.full_name}"
+        at, web = iso(run.created_at), f"{self.web}/{repository.full_name}"
+        return {
+            "id": run.job_id,
+            "run_id": run.id,
+            "run_url": f"{url}/actions/runs/{run.id}",
+            "node_id": node_id("CheckRun", run.job_id),
+            "head_sha": run.head_sha,
+            "head_branch": run.ref,
+            "url": f"{url}/actions/jobs/{run.job_id}",
+            "html_url": f"{web}/actions/runs/{run.id}/job/{run.job_id}",
+            "check_run_url": f"{url}/check-runs/{run.job_id}",
+            "status": run.status,
+            "conclusion": run.conclusion,
+            **dict.fromkeys(("created_at", "started_at"), at),
+            "completed_at": at if run.conclusion else None,
+            "name": "lease",
+            "workflow_name": run.workflow,
+            "steps": [
+                {"name": name, "status": "completed", "conclusion": conclusion, "number": number}
+                for number, (name, conclusion) in enumerate(run.steps, 1)
+            ],
+            "labels": [run.label],
+            "runner_id": None if run.runner is None else 1,
+            "runner_name": run.runner,
+            "runner_group_id": None if run.runner is None else 1,
+            "runner_group_name": None if run.runner is None else "Default",
         }

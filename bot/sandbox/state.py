@@ -117,6 +117,35 @@ class CheckRun:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
+class WorkflowRun:
+    """One run of a workflow with one job, whose id is its check run's too. Nobody here runs it: tests say what happens.
+
+    `status` is queued, in_progress or completed. One that is `deaf` ends only when it is made to.
+    """
+
+    id: int
+    job_id: int
+    workflow: str
+    title: str
+    label: str
+    inputs: Mapping[str, str]
+    actor: Account
+    ref: str
+    head_sha: str
+    created_at: float
+    status: str = "queued"
+    conclusion: str | None = None
+    runner: str | None = None
+    deaf: bool = False
+    steps: list[tuple[str, str]] = field(default_factory=list)
+    annotations: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def end(self, conclusion: str) -> None:
+        """It is over."""
+        self.status, self.conclusion = "completed", conclusion
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
 class Pull:
     """A pull request. `head_repository` is None when the fork was deleted."""
 
@@ -161,6 +190,7 @@ class Repository:
     rights: dict[str, str] = field(default_factory=dict)
     pulls: dict[int, Pull] = field(default_factory=dict)
     checks: list[CheckRun] = field(default_factory=list)
+    runs: list[WorkflowRun] = field(default_factory=list)
     releases: list[tuple[int, str, float]] = field(default_factory=list)
 
     @property

@@ -1,16 +1,17 @@
 """One place that opens the database: SQLite by default, PostgreSQL by URL. Everything else sees transactions only."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import cast
 
-from sqlalchemy import Connection, Select, event
+from sqlalchemy import Connection, Select, event, text
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from sqlalchemy.dialects.sqlite import Insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 Transaction = AsyncSession
 # a checkpoint waits for the disk: at 4,000 pages (16 MB) it comes rarely enough for bursts of webhooks
@@ -33,16 +34,21 @@ class Database:
         if self.engine.dialect.name == "sqlite":
             _tune_sqlite(self.engine)
         self._writer = self.engine.execution_options(benchbot_writes=True)
+        # SQLite has one writer at a time; whoever waits for it there only asks again and again, in no order
+        self._turn = asyncio.Lock() if self.engine.dialect.name == "sqlite" else nullcontext()
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
         """A transaction that may write; on SQLite it holds the write lock from its first statement on."""
-        async with AsyncSession(self._writer, expire_on_commit=False) as session, session.begin():
+        # no object is looked at again after an UPDATE of its row, and keeping them equal costs as much as the UPDATE
+        options = {"synchronize_session": False}
+        new = AsyncSession(self._writer, expire_on_commit=False, execution_options=options)
+        async with self._turn, new as session, session.begin():
             yield session
 
     async def append(self, statement: Insert, rows: Sequence[Mapping[str, object]]) -> None:
         """Insert many rows in a transaction of their own; without a session, which would cost more than the rows."""
-        async with self._writer.begin() as connection:
+        async with self._turn, self._writer.begin() as connection:
             await connection.execute(statement, rows)
 
     @asynccontextmanager
@@ -57,8 +63,21 @@ class Database:
             found: str | None = await connection.scalar(statement, values)
             return found
 
+    async def one_by_one(self, tx: Transaction, lock: int) -> None:
+        """Until the end of this writing transaction no other one gets past here with the same number.
+
+        SQLite lets only one write at a time anyway.
+        """
+        if self.engine.dialect.name != "sqlite":
+            await tx.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": lock})
+
     async def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections, once those that are in use have come back; that takes at most a few seconds."""
+        # one that is still out would come back to a pool that is no more, and nobody would close it
+        for _ in range(100):
+            if not cast(QueuePool, self.engine.pool).checkedout():
+                break
+            await asyncio.sleep(0.05)
         await self.engine.dispose()
 
 

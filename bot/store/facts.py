@@ -9,7 +9,7 @@ from bot.store.database import Database, Transaction, insert_into
 from bot.store.rows import poke
 from bot.store.tables import Allowed, Comment, Head, Repository, Request
 
-OPEN_REQUESTS = ("accepted", "running")
+OPEN_REQUESTS = ("accepted", "waiting", "running")
 
 
 def remember_repository(database: Database, values: dict[str, Any]) -> Executable:
@@ -66,6 +66,12 @@ def cancel_requests(reason: str, *where: Any) -> Executable:
         .where(Request.state.in_(OPEN_REQUESTS), Request.want != "cancel", *where)
         .values(want="cancel", reason=reason, poked=True)
     )
+
+
+def confirm_requests(login: str, ids: Sequence[str]) -> Executable:
+    """Somebody confirms what waiting requests may cost."""
+    waiting = (Request.id.in_(ids), Request.state == "waiting", Request.confirmed_by == "")
+    return update(Request).where(*waiting).values(confirmed_by=login, poked=True)
 
 
 def outdate(repository_id: int, number: int, head_sha: str) -> tuple[Executable, ...]:

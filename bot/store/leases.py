@@ -3,11 +3,11 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Executable, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Executable, delete, exists, func, insert, or_, select, update
 
 from bot.store.database import Database, Transaction
 from bot.store.rows import poke
-from bot.store.tables import Artifact, Lease, Machine, Object, Run, Slot
+from bot.store.tables import Artifact, Lease, Machine, Member, Object, Run, Slot
 
 
 def fingerprint(secret: str) -> str:
@@ -39,7 +39,12 @@ async def objects_of(tx: Transaction, run_id: str) -> Mapping[str, Object]:
 
 async def machine_of(tx: Transaction, lease_id: str) -> Machine | None:
     """The newest machine of a lease."""
-    newest = select(Machine).where(Machine.lease_id == lease_id).order_by(Machine.created_at.desc()).limit(1)
+    newest = (
+        select(Machine)
+        .where(Machine.lease_id == lease_id)
+        .order_by(Machine.created_at.desc(), Machine.id.desc())
+        .limit(1)
+    )
     return (await tx.scalars(newest)).one_or_none()
 
 
@@ -65,10 +70,22 @@ async def take_slot(database: Database, hardware: str, at_once: int, lease_id: s
         return bool(taken.rowcount)  # type: ignore[attr-defined] # a CursorResult, as for every update
 
 
-def free_slot(lease_id: str, hardware: str) -> tuple[Executable, ...]:
-    """Give the place back, and wake whoever waits for one."""
+async def machines_of(tx: Transaction, lease_id: str, of_try: str) -> Sequence[Machine]:
+    """The machines of one try of a lease, whose names begin with `of_try`, in the order of their hosts."""
+    mine = or_(Machine.id == of_try, Machine.id.startswith(f"{of_try}-", autoescape=True))
+    return (await tx.scalars(select(Machine).where(Machine.lease_id == lease_id, mine).order_by(Machine.member))).all()
+
+
+async def members_of(tx: Transaction, lease_id: str) -> Sequence[Member]:
+    """The hosts that have claimed a lease of several, in their order."""
+    return (await tx.scalars(select(Member).where(Member.lease_id == lease_id).order_by(Member.member))).all()
+
+
+def free_slot(lease_id: str, hardware: str, machine_id: str) -> tuple[Executable, ...]:
+    """Give the place back when this machine was the last one of the lease, and wake whoever waits for one."""
+    others = exists().where(Machine.lease_id == lease_id, Machine.state != "gone", Machine.id != machine_id)
     return (
-        update(Slot).where(Slot.lease_id == lease_id).values(lease_id=None),
+        update(Slot).where(Slot.lease_id == lease_id, ~others).values(lease_id=None),
         poke(Lease, Lease.hardware == hardware, Lease.state == "queued"),
     )
 

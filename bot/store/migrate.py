@@ -1,10 +1,13 @@
 """Brings a database to the tables of this version. Forward only: a backup is the way back."""
 
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
 from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from bot.store.database import Database
@@ -13,7 +16,8 @@ from bot.store.database import Database
 LOCK = 0x62656E63
 
 
-def _config(connection: Connection) -> Config:
+def config_of(connection: Connection) -> Config:
+    """Alembic's configuration for our migrations on an open connection."""
     config = Config()
     config.set_main_option("script_location", str(resources.files("bot.store") / "migrations"))
     config.attributes["connection"] = connection
@@ -21,12 +25,23 @@ def _config(connection: Connection) -> Config:
 
 
 def _upgrade(connection: Connection) -> None:
-    command.upgrade(_config(connection), "head")
+    command.upgrade(config_of(connection), "head")
 
 
 def differences(connection: Connection) -> None:
     """Raises alembic's CommandError when the tables in code and in the database differ."""
-    command.check(_config(connection))
+    command.check(config_of(connection))
+
+
+async def revisions(database: Database) -> tuple[str | None, Sequence[str]]:
+    """The revision of the database's tables (None: it has none), and those that this version knows, newest first."""
+
+    def look(connection: Connection) -> tuple[str | None, Sequence[str]]:
+        known = ScriptDirectory.from_config(config_of(connection)).walk_revisions()
+        return MigrationContext.configure(connection).get_current_revision(), [one.revision for one in known]
+
+    async with database.engine.connect() as connection:
+        return await connection.run_sync(look)
 
 
 async def migrate(database: Database) -> None:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bot.core.budget import waiting_sentence
 from bot.core.conclusion import conclude
+from bot.core.money import total_usd
 from bot.core.nouns import (
     BenchmarkReport,
     Call,
@@ -22,7 +24,7 @@ from bot.store.leases import artifacts_of, machine_of, of_request, runs_of
 from bot.store.tables import Artifact, Lease, Machine, Request, Run
 from runners.protocol import CHECKPOINT_FOLDER
 
-STATES = {"accepted": "queued", "running": "running", "reporting": "done", "done": "done"}
+STATES = {"accepted": "queued", "waiting": "queued", "running": "running", "reporting": "done", "done": "done"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,22 @@ def build(rows: Rows, base_url: str) -> Report:
         created_at=request.created_at,
         finished_at=request.finished_at,
         cost_usd=sum(lease.cost_usd for lease in rows.leases),
-        estimate_usd=sum(load(PlannedLease, lease.planned).estimate_usd for lease in rows.leases),
+        estimate_usd=_estimate(rows),
+        waits=_waits(request, call),
+        confirmed_by=request.confirmed_by,
     )
+
+
+def _estimate(rows: Rows) -> float | None:
+    if not rows.leases:
+        return rows.request.estimate_usd
+    return total_usd(load(PlannedLease, lease.planned).estimate_usd for lease in rows.leases)
+
+
+def _waits(request: Request, call: Call) -> str:
+    if request.state != "waiting" or request.lapses_at is None:
+        return ""
+    return waiting_sentence(request.estimate_usd, call, request.lapses_at)
 
 
 def _links(rows: Rows, page: str) -> tuple[Link, ...]:

@@ -37,27 +37,26 @@ async def claim(database: Database, table: type[Row], states: tuple[str, ...], t
     """Take the row of `table` that has waited longest in one of `states`, or None. Sleeps not; waits not."""
     # most looks find nothing; they must not take SQLite's write lock
     known: Any = table
-    if await database.look(_due(known, states).limit(1), {"now": now}) is None:
+    look, take = _statements(known, states)
+    if await database.look(look, {"now": now}) is None:
         return None
-    first = _due(known, states).order_by(table.due_at, table.id).limit(1).with_for_update(skip_locked=True)
     async with database.write() as tx:
-        taken = await tx.scalars(
-            update(table)
-            .where(table.id == first.scalar_subquery())
-            .values(claim=token, claim_until=now + CLAIM_S, poked=False, attempts=table.attempts + 1)
-            .returning(table),
-            {"now": now},
-        )
-        return taken.one_or_none()
+        taken = await tx.scalars(take, {"now": now, "owner": token, "until": now + CLAIM_S})
+        row: Row | None = taken.one_or_none()
+        return row
 
 
 @cache
-def _due(table: Any, states: tuple[str, ...]) -> Select[str]:
-    """Ids of rows that may be driven at the time `now`. Kept, since looks are most of what an idle bot does."""
+def _statements(table: Any, states: tuple[str, ...]) -> tuple[Select[str], Executable]:
+    """Any id that may be driven at the time `now`, and the claim of the first; kept, since bots ask little else."""
     now: ColumnElement[float] = bindparam("now", type_=Double())
     free = or_(table.claim.is_(None), table.claim_until < now)
     due = or_(table.poked, table.due_at <= now, and_(table.claim.is_not(None), table.claim_until < now))
-    return select(table.id).where(table.state.in_(states), free, due)
+    mine = select(table.id).where(table.state.in_(states), free, due)
+    first = mine.order_by(table.due_at, table.id).limit(1).with_for_update(skip_locked=True)
+    claimed: dict[str, Any] = {"claim": bindparam("owner"), "claim_until": bindparam("until", type_=Double())}
+    take = update(table).where(table.id == first.scalar_subquery())
+    return mine.limit(1), take.values(poked=False, attempts=table.attempts + 1, **claimed).returning(table)
 
 
 async def save(database: Database, row: Controlled, change: Change) -> bool:

@@ -127,6 +127,10 @@ class Request(Controlled, Base):
     reason: Mapped[str] = mapped_column(default="")  # JSON of core.nouns.Reason
     report: Mapped[str] = mapped_column(default="")  # JSON of core.nouns.Report
     outdated_by: Mapped[str] = mapped_column(default="")
+    estimate_usd: Mapped[float | None]  # the most that it may cost, once it is planned and its prices are known
+    admitted_at: Mapped[float | None]  # when the limits let it in: from then on its estimate is reserved
+    confirmed_by: Mapped[str] = mapped_column(default="")
+    lapses_at: Mapped[float | None]  # when nobody is waited for any longer
 
 
 class Lease(Controlled, Base):
@@ -155,6 +159,7 @@ class Lease(Controlled, Base):
     notes: Mapped[str] = mapped_column(default="[]")
     started_at: Mapped[float | None]
     finished_at: Mapped[float | None]
+    reserved_usd: Mapped[float] = mapped_column(default=0.0)  # counts until it is final and its machines are gone
     cost_usd: Mapped[float] = mapped_column(default=0.0)
 
 
@@ -185,22 +190,45 @@ class Machine(Controlled, Base):
     """One host as the cloud knows it. The row is written before the machine is created and outlives the lease."""
 
     __tablename__ = "machines"
-    __table_args__ = (_due("machines"), Index("ix_machines_lease", "lease_id"))
+    __table_args__ = (
+        _due("machines"),
+        Index("ix_machines_lease", "lease_id"),
+        Index("ix_machines_gone", "gone_at"),
+    )
     lease_id: Mapped[str] = mapped_column(ForeignKey("leases.id"))
     backend: Mapped[str]
     hardware: Mapped[str]
     zone: Mapped[str] = mapped_column(default="")
     offer: Mapped[str] = mapped_column(default="")  # JSON of runners.spec.Offer: written down before it is tried
     attempt: Mapped[int] = mapped_column(default=0)
+    member: Mapped[int] = mapped_column(default=0)
     token: Mapped[str]  # the lease token's only plain copy; emptied when the machine is up
     trusted: Mapped[bool]
     created_at: Mapped[float]
+    ordered_at: Mapped[float | None]  # when this offer was ordered, or was last seen in a queue: billed from here on
     up_at: Mapped[float | None]  # when the cloud began to make it
     gone_at: Mapped[float | None]
     limit_s: Mapped[float] = mapped_column(default=0.0)  # the longest time from the order to the deadline
     deadline_at: Mapped[float]
     price_usd_per_hour: Mapped[float] = mapped_column(default=0.0)
+    cost_usd: Mapped[float] = mapped_column(default=0.0)  # settled when it is gone
     code: Mapped[str] = mapped_column(default="")
+    sentence: Mapped[str] = mapped_column(default="")
+
+
+class Member(Base):
+    """One host of a lease that has several, as its agent claimed it; member 0 is the one whose numbers count."""
+
+    __tablename__ = "members"
+    lease_id: Mapped[str] = mapped_column(ForeignKey("leases.id"), primary_key=True)
+    member: Mapped[int] = mapped_column(primary_key=True)
+    nonce_hash: Mapped[str]
+    credential_hash: Mapped[str] = mapped_column(index=True)
+    address: Mapped[str]  # where the others reach it: a host, and for member 0 a port
+    beat_at: Mapped[float]
+    ready: Mapped[str] = mapped_column(default="")  # the run that it waits to begin, or has begun
+    met: Mapped[str] = mapped_column(default="")  # the last run that all were ready for, and where host 0 was then
+    failed: Mapped[str] = mapped_column(default="")  # the run that failed on it
     sentence: Mapped[str] = mapped_column(default="")
 
 
@@ -212,6 +240,33 @@ class Cooldown(Base):
     until: Mapped[float]
     times: Mapped[int]
     sentence: Mapped[str]
+
+
+class Host(Base):
+    """A host of the operator's pool, from its invitation on; `runners.spec.PoolHost` says what its `state` means.
+
+    `most` is the largest number of devices that it has shown; `faults` counts leases that its devices did not survive.
+    """
+
+    __tablename__ = "hosts"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    code_hash: Mapped[str] = mapped_column(default="")
+    code_until: Mapped[float] = mapped_column(default=0.0)
+    credential_hash: Mapped[str] = mapped_column(default="", index=True)  # empty: it has not enrolled yet
+    labels: Mapped[str] = mapped_column(default="[]")  # JSON of texts
+    devices: Mapped[str] = mapped_column(default="[]")  # JSON of core.pool.Device
+    most: Mapped[int] = mapped_column(default=0)
+    isolates: Mapped[bool] = mapped_column(default=False)
+    seen_at: Mapped[float] = mapped_column(default=0.0)
+    used_at: Mapped[float] = mapped_column(default=0.0)
+    faults: Mapped[int] = mapped_column(default=0)
+    quarantined: Mapped[str] = mapped_column(default="")
+    state: Mapped[str] = mapped_column(default="free")
+    order_id: Mapped[str] = mapped_column(default="")  # the machine's name
+    order: Mapped[str] = mapped_column(default="")  # JSON of runners.spec.MachineOrder; without its token once it runs
+    code: Mapped[str] = mapped_column(default="")
+    said: Mapped[str] = mapped_column(default="")
 
 
 class Slot(Base):

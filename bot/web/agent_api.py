@@ -6,18 +6,21 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from aiohttp import web
-from sqlalchemy import select, update
+from sqlalchemy import delete, func, insert, select, update
 
 from bot.core.nouns import Call, PlannedLease
 from bot.core.orders import Place, run_work
 from bot.services import Services
 from bot.store.codec import dump, load
-from bot.store.leases import artifacts_of, fingerprint, machine_of, runs_of
+from bot.store.database import Transaction
+from bot.store.leases import artifacts_of, fingerprint, machine_of, members_of, runs_of
 from bot.store.rows import poke
-from bot.store.tables import Artifact, Lease, Machine, Request, Run
+from bot.store.tables import Artifact, Lease, Machine, Member, Request, Run
 from bot.web.keys import SERVICES, WAKE
+from bot.web.proving import NotProvenError, proven
 from runners.protocol import (
     CHECKPOINT_FOLDER,
+    DEVICE_UNHEALTHY,
     EVENT_PHASE,
     EVENT_RUN_ENDED,
     EVENT_RUN_STARTED,
@@ -25,11 +28,13 @@ from runners.protocol import (
     PREFIX,
     VERSION,
 )
-from runners.spec import KeptFile, Offer
+from runners.spec import DeviceWork, KeptFile, Offer
 
 HEARTBEAT_S = 10.0
 MAX_TEXT = 20_000
 LIVING = ("booting", "running")
+MEMBER = web.RequestKey("member", int)
+TOGETHER_S = 2.0
 
 Handler = Callable[[web.Request, Lease], Awaitable[web.StreamResponse]]
 
@@ -53,9 +58,21 @@ async def lease_of(request: web.Request) -> Lease | None:
     if kind != "Bearer" or not credential:
         return None
     services = request.app[SERVICES]
+    mine = fingerprint(credential)
     async with services.database.read() as tx:
-        found = select(Lease).where(Lease.credential_hash == fingerprint(credential), Lease.state.in_(LIVING))
-        return (await tx.scalars(found)).one_or_none()
+        alone = select(Lease).where(Lease.credential_hash == mine, Lease.state.in_(LIVING))
+        lease = (await tx.scalars(alone)).one_or_none()
+        if lease is None:
+            member = (await tx.scalars(select(Member).where(Member.credential_hash == mine))).one_or_none()
+            lease = await tx.get(Lease, member.lease_id) if member else None
+            request[MEMBER] = member.member if member else 0
+        return lease if lease is not None and lease.state in LIVING else None
+
+
+def member_of(request: web.Request) -> int:
+    """Which host of the lease calls; 0 where there is only one."""
+    member: int = request.get(MEMBER, 0)
+    return member
 
 
 def with_lease(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
@@ -94,9 +111,13 @@ async def body_of(request: web.Request) -> dict[str, Any]:
 async def claim(request: web.Request) -> web.Response:
     """Pin the agent's nonce and hand out the work; the same nonce may ask again."""
     services, body = request.app[SERVICES], await body_of(request)
-    token, nonce = str(body.get("token", "")), str(body.get("nonce", ""))
+    nonce = str(body.get("nonce", ""))
     if not nonce or body.get("version", VERSION) != VERSION:
         return fail(400, f"this server speaks version {VERSION} and needs a nonce")
+    try:
+        opens = await proven(services, body)
+    except NotProvenError as doubt:
+        return fail(doubt.status, str(doubt))
     credential = services.new_id() + services.new_id()
     now = services.clock()
     async with services.database.write() as tx:
@@ -105,54 +126,107 @@ async def claim(request: web.Request) -> web.Response:
             lease is None
             or lease.state not in LIVING
             or not lease.token_hash
-            or not hmac.compare_digest(lease.token_hash, fingerprint(token))
+            or not hmac.compare_digest(lease.token_hash, opens)
         ):
             return fail(401, "this token opens no lease")
-        if lease.nonce_hash and lease.nonce_hash != fingerprint(nonce):
+        planned = load(PlannedLease, lease.planned)
+        member = body.get("member", 0)
+        if member not in range(planned.hosts):
+            return fail(400, f"this lease has {planned.hosts} hosts, from number 0 on")
+        pinned = {"nonce_hash": fingerprint(nonce), "credential_hash": fingerprint(credential), "beat_at": now}
+        values: dict[str, Any] = pinned
+        if planned.hosts > 1:
+            pinned["address"] = str(body.get("address") or request.remote)
+            known = await tx.get(Member, (lease.id, member))
+            second = known is not None and known.nonce_hash != fingerprint(nonce)
+            values = {} if second else await _join(tx, lease, member, pinned)
+        else:
+            second = bool(lease.nonce_hash) and lease.nonce_hash != fingerprint(nonce)
+        if second:
             ended = {"outcome": "second_claim", "poked": True, "credential_hash": ""}
             await tx.execute(update(Lease).where(Lease.id == lease.id).values(**ended))
             return fail(403, "another agent has claimed this lease")
-        pinned = {"nonce_hash": fingerprint(nonce), "credential_hash": fingerprint(credential), "beat_at": now}
-        await tx.execute(update(Lease).where(Lease.id == lease.id).values(poked=True, phase="preparing", **pinned))
+        if values:
+            await tx.execute(update(Lease).where(Lease.id == lease.id).values(poked=True, phase="preparing", **values))
         owner = await tx.get_one(Request, lease.request_id)
         runs = await runs_of(tx, [lease.id])
         machine = await machine_of(tx, lease.id)
         files = await artifacts_of(tx, [run.id for run in runs]) if lease.continued else ()
     request.app[WAKE]()
     proxied = f"{services.settings.agent_url}{PREFIX}/source/{owner.full_name}.git"
+    offer = load(Offer, machine.offer) if machine else Offer(backend="")
     place = Place(
         # a local run is about a checkout on this host, whose path stands in for the repository's name
         source_url=owner.full_name if owner.kind == "local" else proxied,
         scripts_url=f"{services.settings.agent_url}{PREFIX}/source/{{repository}}.git",
         run_ids=tuple(run.id for run in runs),
         ended=frozenset(run.id for run in runs if run.state in ("done", "failed")),
-        kept={run.id: _kept(run, files) for run in runs},
-        interruptible=machine is not None and load(Offer, machine.offer).provisioning == "spot",
+        kept={run.id: _kept(run, files, member) for run in runs},
+        interruptible=offer.provisioning == "spot",
+        devices=DeviceWork(kind=offer.device, count=offer.devices) if offer.device else None,
     )
-    work = run_work(load(Call, owner.call), load(PlannedLease, lease.planned), place)
-    answer = {"credential": credential, "heartbeat_s": HEARTBEAT_S, "deadline_at": lease.deadline_at}
+    work = run_work(load(Call, owner.call), planned, place)
+    # what happens on one host is to be known on the others at once
+    heartbeat_s = HEARTBEAT_S if planned.hosts == 1 else TOGETHER_S
+    answer = {"credential": credential, "heartbeat_s": heartbeat_s, "deadline_at": lease.deadline_at}
     return web.json_response({**answer, "work": json.loads(dump(work))})
 
 
-def _kept(run: Run, files: Sequence[Artifact]) -> tuple[KeptFile, ...]:
-    """What an earlier machine has shipped of a run; checkpoints only if they are whole."""
+async def _join(tx: Transaction, lease: Lease, member: int, pinned: dict[str, Any]) -> dict[str, Any]:
+    """One host of several has claimed. Returns what the lease itself is to know: it is claimed when all have."""
+    await tx.execute(delete(Member).where(Member.lease_id == lease.id, Member.member == member))
+    await tx.execute(insert(Member).values(lease_id=lease.id, member=member, **pinned))
+    members = await members_of(tx, lease.id)
+    if len(members) < load(PlannedLease, lease.planned).hosts:
+        return {}
+    return {"nonce_hash": members[0].nonce_hash, "beat_at": pinned["beat_at"]}
+
+
+def _kept(run: Run, files: Sequence[Artifact], member: int) -> tuple[KeptFile, ...]:
+    """What an earlier machine has shipped of a run; checkpoints only if they are whole.
+
+    All hosts of a lease go on from the checkpoints of the first one.
+    """
     return tuple(
         KeptFile(path=one.path, size=one.size, sha256=one.sha256)
         for one in files
-        if one.run_id == run.id and (one.sha256 or not one.path.startswith(f"{CHECKPOINT_FOLDER}/"))
+        if one.run_id == run.id
+        and not one.path.startswith("host-")
+        and (one.sha256 if one.path.startswith(f"{CHECKPOINT_FOLDER}/") else member == 0)
     )
 
 
 async def heartbeat(request: web.Request, lease: Lease) -> web.Response:
     """The agent lives. The answer may ask it to stop."""
-    await _beat(request.app[SERVICES], lease)
+    await _beat(request, lease)
     stop = "cancelled" if lease.want == "cancel" else ""
-    return web.json_response({"stop": stop, "deadline_at": lease.deadline_at})
+    answer = {"stop": stop, "deadline_at": lease.deadline_at}
+    if load(PlannedLease, lease.planned).hosts > 1:
+        async with request.app[SERVICES].database.read() as tx:
+            answer |= _fate(await members_of(tx, lease.id), await runs_of(tx, [lease.id]), member_of(request))
+    return web.json_response(answer)
 
 
-async def _beat(services: Services, lease: Lease, phase: str = "") -> None:
+def _fate(members: Sequence[Member], runs: Sequence[Run], mine: int) -> dict[str, str]:
+    """The run that this host is to end because it has failed on another one, and why."""
+    run = members[mine].ready if mine < len(members) else ""
+    for other in members:
+        if run and other.failed == run and other.member != mine:
+            return {"abort": run, "why": f"host {other.member}: {other.sentence}"}
+    if mine and run in [one.id for one in runs if one.state == "failed"]:
+        return {"abort": run, "why": "it has failed on host 0"}
+    return {}
+
+
+async def _beat(request: web.Request, lease: Lease, phase: str = "") -> None:
+    services, mine = request.app[SERVICES], member_of(request)
     values: dict[str, Any] = {"beat_at": services.clock()}
     async with services.database.write() as tx:
+        if load(PlannedLease, lease.planned).hosts > 1:
+            here = (Member.lease_id == lease.id, Member.member == mine)
+            await tx.execute(update(Member).where(*here).values(**values))
+            # the lease is as silent as its most silent host
+            values["beat_at"] = await tx.scalar(select(func.min(Member.beat_at)).where(Member.lease_id == lease.id))
         if phase and phase != lease.phase:
             values["phase"] = phase
             await tx.execute(poke(Request, Request.id == lease.request_id))
@@ -166,18 +240,34 @@ async def event(request: web.Request, lease: Lease) -> web.Response:
     async with services.database.read() as tx:
         runs = {run.id: run for run in await runs_of(tx, [lease.id])}
     run = runs.get(run_id)
-    if kind == EVENT_PHASE:
-        await _beat(services, lease, str(body.get("phase", ""))[:100])
+    if member_of(request):
+        await _heard_of_another(request, lease, run, body)
+    elif kind == EVENT_PHASE:
+        await _beat(request, lease, str(body.get("phase", ""))[:100])
     elif kind in (EVENT_RUN_STARTED, EVENT_RUN_ENDED) and run is not None:
         values = _started(services) if kind == EVENT_RUN_STARTED else _ended(body)
         async with services.database.write() as tx:
             await tx.execute(update(Run).where(Run.id == run.id, Run.state.in_(("queued", "running"))).values(**values))
         if kind == EVENT_RUN_STARTED:
-            await _beat(services, lease, f"run {run.position + 1} of {len(runs)}: {run.side}, seed {run.seed}")
+            await _beat(request, lease, f"run {run.position + 1} of {len(runs)}: {run.side}, seed {run.seed}")
     else:
         return fail(400, "unknown event or run")
     request.app[WAKE]()
     return web.json_response({})
+
+
+async def _heard_of_another(request: web.Request, lease: Lease, run: Run | None, body: dict[str, Any]) -> None:
+    """Of hosts other than the first only that a run failed matters: it fails everywhere."""
+    await _beat(request, lease)
+    sentence = str(body.get("sentence") or body.get("reason") or "")[:500]
+    if body.get("kind") != EVENT_RUN_ENDED or run is None or not body.get("reason"):
+        return
+    mine = member_of(request)
+    async with request.app[SERVICES].database.write() as tx:
+        here = (Member.lease_id == lease.id, Member.member == mine)
+        await tx.execute(update(Member).where(*here).values(failed=run.id, sentence=sentence))
+        late = {"state": "failed", "reason": str(body["reason"])[:40], "sentence": f"host {mine}: {sentence}"}
+        await tx.execute(update(Run).where(Run.id == run.id, Run.state == "done").values(**late))
 
 
 def _started(services: Services) -> dict[str, Any]:
@@ -203,12 +293,19 @@ async def finish(request: web.Request, lease: Lease) -> web.Response:
     """The agent has nothing left to do. What it could not run is failed with its words."""
     services, body = request.app[SERVICES], await body_of(request)
     outcome = str(body.get("outcome") or "done")[:40]
+    if member_of(request) and outcome not in (INTERRUPTED, DEVICE_UNHEALTHY):
+        # the first host speaks for all
+        return web.json_response({})
     async with services.database.write() as tx:
         unfinished = (Run.lease_id == lease.id, Run.state.in_(("queued", "running")))
         said = {"reason": "agent_error" if outcome == "done" else outcome, "sentence": str(body.get("sentence") or "")}
-        if outcome != INTERRUPTED:
+        if outcome not in (INTERRUPTED, DEVICE_UNHEALTHY):
             await tx.execute(update(Run).where(*unfinished).values(state="failed", **said))
         await tx.execute(update(Lease).where(Lease.id == lease.id).values(outcome=outcome, poked=True))
-        await tx.execute(poke(Machine, Machine.lease_id == lease.id))
+        mine = (Machine.lease_id == lease.id, Machine.state != "gone")
+        if outcome == DEVICE_UNHEALTHY:
+            why = {"code": outcome, "sentence": str(body.get("sentence") or "")[:500]}
+            await tx.execute(update(Machine).where(*mine).values(**why))
+        await tx.execute(poke(Machine, *mine))
     request.app[WAKE]()
     return web.json_response({})

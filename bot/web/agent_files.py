@@ -10,9 +10,9 @@ from bot.services import Services
 from bot.store.database import insert_into
 from bot.store.leases import objects_of, unwanted
 from bot.store.tables import Artifact, Lease, Object
-from bot.web.agent_api import fail, run_of_lease, with_lease
+from bot.web.agent_api import fail, member_of, run_of_lease, with_lease
 from bot.web.keys import SERVICES
-from bot.web.manifests import MAX_RUN_BYTES, SPOOL_FILE_BYTES, SPOOL_RUN_BYTES, manifest
+from bot.web.manifests import MAX_RUN_BYTES, SPOOL_FILE_BYTES, SPOOL_RUN_BYTES, manifest, named
 from runners.protocol import CHUNK_BYTES, PREFIX, is_log
 
 MAX_FILES = 5_000
@@ -30,7 +30,7 @@ async def upload(request: web.Request, lease: Lease) -> web.Response:
     services = request.app[SERVICES]
     run = await run_of_lease(request, lease)
     try:
-        path = str(checked(request.match_info["path"]))
+        path = named(member_of(request), request.match_info["path"])
         offset = int(request.query.get("offset", "0"))
     except ValueError as error:
         return fail(400, str(error))

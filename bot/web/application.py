@@ -10,7 +10,21 @@ from aiohttp.typedefs import Handler
 from bot.artifacts.base import BucketAway
 from bot.report.page import render_error
 from bot.services import Services
-from bot.web import agent_api, agent_files, bundle, curves, files, health, live, pages, source, tensorboard, webhook
+from bot.web import (
+    agent_api,
+    agent_files,
+    agent_members,
+    bundle,
+    curves,
+    files,
+    health,
+    hosts_api,
+    live,
+    pages,
+    source,
+    tensorboard,
+    webhook,
+)
 from bot.web.access import folders_of_request, folders_of_run
 from bot.web.keys import SERVICES, WAKE
 
@@ -27,7 +41,7 @@ def build(services: Services) -> web.Application:
     if services.github is not None:
         webhook.add_routes(app)
         source.add_routes(app)
-    for part in (agent_api, agent_files, bundle, curves, live, files, health, pages):
+    for part in (agent_api, agent_files, agent_members, hosts_api, bundle, curves, live, files, health, pages):
         part.add_routes(app)
     tensorboard.add_routes(app, "/requests", folders_of_request)
     tensorboard.add_routes(app, "/runs", folders_of_run)

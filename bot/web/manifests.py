@@ -19,7 +19,7 @@ from bot.store.database import insert_into
 from bot.store.leases import unwanted
 from bot.store.rows import write_all
 from bot.store.tables import Artifact, Lease, Object, Run
-from bot.web.agent_api import body_of, fail, run_of_lease
+from bot.web.agent_api import body_of, fail, member_of, run_of_lease
 from bot.web.keys import SERVICES
 from runners.protocol import CHECKPOINT_FOLDER, MOST_WANTED, is_log
 
@@ -36,8 +36,12 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A file that the run has. Through the bot it may come under another name first, `sent_as`."""
+    """A file that the run has: as its host calls it (`told`), and its name here.
 
+    Through the bot it may come under another name first, `sent_as`.
+    """
+
+    told: str
     path: str
     sent_as: str
     size: int
@@ -59,28 +63,35 @@ async def manifest(request: web.Request, lease: Lease) -> web.Response:
     services, body = request.app[SERVICES], await body_of(request)
     run = await run_of_lease(request, lease)
     try:
-        files = {file.path: file for file in map(_sent, body.get("files", []))}
+        sent = [_sent(entry, member_of(request)) for entry in body.get("files", [])]
     except (ValueError, TypeError, KeyError):
         return fail(400, "an entry needs a plain path, size, sha256 and md5")
     async with services.database.read() as tx:
         known = {one.path: one for one in await tx.scalars(select(Artifact).where(Artifact.run_id == run.id))}
         going = select(Object).where(Object.run_id == run.id, Object.state == "uploading", Object.want == "")
         uploading = {(one.path, one.sha256): one for one in await tx.scalars(going)}
+    files = {file.path: file for file in sent}
     shelf = _Shelf(services, run, known, uploading)
     await shelf.settle(files)
     async with services.database.write() as tx:
         await write_all(tx, tuple(shelf.writes))
-    if body.get("complete") and not shelf.wanted and not shelf.later:
+    if body.get("complete") and not shelf.wanted and not shelf.later and not member_of(request):
         await _keep_only(services, run, set(files) - {entry["path"] for entry in shelf.refused})
     return web.json_response({"wanted": shelf.wanted, "refused": shelf.refused, "later": shelf.later})
 
 
-def _sent(entry: Json) -> Sent:
-    path, sent_as = str(checked(entry["path"])), str(checked(entry.get("sent_as") or entry["path"]))
+def named(member: int, path: str) -> str:
+    """A file's name here: the hosts of a lease other than the first have a folder each. Raises ValueError."""
+    return str(checked(f"host-{member}/{path}" if member else path))
+
+
+def _sent(entry: Json, member: int) -> Sent:
+    told = str(entry["path"])
+    path, sent_as = named(member, told), named(member, entry.get("sent_as") or told)
     size, md5 = entry["size"], str(entry.get("md5", ""))
     if not isinstance(size, int) or size < 0 or not re.fullmatch(r"([0-9a-f]{32})?", md5):
         raise ValueError("no size or no hash")
-    return Sent(path, sent_as, size, str(entry["sha256"]), md5)
+    return Sent(told, path, sent_as, size, str(entry["sha256"]), md5)
 
 
 @dataclass(slots=True)
@@ -128,7 +139,7 @@ class _Shelf:
         """The operator has to mend something: results come without what the bucket should have kept."""
         reference = await self.services.incident(f"uploads of run {self.run.id}", error)
         sentence = f"the bucket did not take it; the operator finds why under the reference {reference}"
-        self.refused += [{"path": file.path, "sentence": sentence} for file in files if not self._kept(file)]
+        self.refused += [{"path": file.told, "sentence": sentence} for file in files if not self._kept(file)]
         self.wanted = [entry for entry in self.wanted if "url" not in entry]
 
     def _direct(self, files: Mapping[str, Sent]) -> list[str]:
@@ -161,7 +172,7 @@ class _Shelf:
         else:
             if have >= file.size:
                 await disk.truncate(run_id, file.sent_as, 0)
-            self.wanted.append({"path": file.path, "offset": have if 0 < have < file.size else 0})
+            self.wanted.append({"path": file.told, "offset": have if 0 < have < file.size else 0})
 
     async def _has(self, file: Sent) -> bool:
         disk, known = self.services.artifacts, file.path in self.known
@@ -182,7 +193,7 @@ class _Shelf:
                 self._confirm(file, one.id)
                 return
             if seen is None and await _takes(bucket, one):
-                self.wanted.append({"path": file.path, "url": one.session})
+                self.wanted.append({"path": file.told, "url": one.session})
                 return
             self.writes.append(unwanted(Object.id == one.id))
         await self._begin(bucket, file)
@@ -191,7 +202,7 @@ class _Shelf:
         """Write the object down, then begin it: nothing may lie in the bucket that no row knows."""
         taken = sum(one.size for one in self.known.values()) + sum(one.size for one in self.uploading.values())
         if taken + self._begun + file.size > MAX_RUN_BYTES:
-            self.refused.append({"path": file.path, "sentence": "the run has larger files than are kept"})
+            self.refused.append({"path": file.told, "sentence": "the run has larger files than are kept"})
             return
         self._begun += file.size
         services, object_id, now = self.services, self.services.new_id(), self.services.clock()
@@ -202,7 +213,7 @@ class _Shelf:
             await tx.execute(insert(Object).values(**row, **about, address=address))
         session = await bucket.begin(address, file.seen)
         self.writes.append(update(Object).where(Object.id == object_id).values(session=session))
-        self.wanted.append({"path": file.path, "url": session})
+        self.wanted.append({"path": file.told, "url": session})
 
     def _confirm(self, file: Sent, object_id: str = "") -> None:
         """The file is whole: it takes the place of an older one, whose object goes."""

@@ -64,7 +64,9 @@ class Worker(ABC, Generic[Row]):
             raise AssertionError(f"{self.noun} {row.id} may not go from {row.state} to {change.state}")
         if not await save(services.database, row, change):
             log.warning("%s %s was claimed by somebody else meanwhile", self.noun, row.id)
-        services.wake()
+        if change.writes:
+            # a step that has changed nothing but its own row concerns nobody else
+            services.wake()
 
     async def _failed(self, row: Row, error: Exception) -> None:
         where = f"{self.noun} {row.id} in {row.state}"

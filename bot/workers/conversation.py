@@ -11,7 +11,7 @@ from bot.commands import handlers, specs
 from bot.commands.desk import Desk, Outcome
 from bot.core.grammar import parse_lines
 from bot.core.markdown import Line, new_lines
-from bot.core.nouns import Call, Command, ConfigFault, Person, PullRequest, Refusal, Reply, RepoConfig
+from bot.core.nouns import Call, Command, ConfigFault, Person, PullRequest, Refusal, RepoConfig
 from bot.core.planning import triggered
 from bot.core.reasons import reason
 from bot.core.repo_config import CONFIG_PATH, load
@@ -19,7 +19,7 @@ from bot.core.targets import resolve_targets
 from bot.core.trust import may
 from bot.github.client import Compared, Gone, PullFacts, Where
 from bot.github.events import CheckAsked, Event, Reviewed
-from bot.report.comment import render_reply
+from bot.report.comment import Reply, render_reply
 from bot.services import Services
 from bot.store import codec
 from bot.store.facts import allow, allowed_shas, cancel_requests, comment_body, head_at, remember_comment
@@ -178,7 +178,9 @@ class Conversation:
         writes: list[Executable] = []
         newest = {request.command: request for request in requests if request.state == "done"}
         for request in newest.values():
-            call = replace(codec.load(Call, request.call), sender=sender)
+            settings = self.services.settings
+            before = codec.load(Call, request.call)
+            call = replace(before, sender=sender, hardware=settings.hardware, limits=settings.limits)
             trigger = f"{self.event.repository_id}:{self.delivery_id}:{request.id}"
             new_id = self.services.new_id()
             kind = "approval" if request.kind == "approval" else "button"
@@ -265,7 +267,7 @@ class Conversation:
             head_only=tuple(benchmark for benchmark in resolved if benchmark not in base_names),
             allowed_shas=facts.allowed,
             changed_paths=facts.compared.paths,
-            budget_usd=self.services.settings.budget_usd,
+            limits=self.services.settings.limits,
             scripts_sha=await self._scripts(facts.where, config),
         )
 

@@ -37,7 +37,13 @@ async def spool(services: Services) -> int:
     if bucket is None:
         return 0
     known = exists().where(Object.run_id == Artifact.run_id, Object.path == Artifact.path, Object.state == "spooled")
-    logs = or_(Artifact.path == LOG_FILE, Artifact.path.startswith(f"{LOG_FOLDER}/", autoescape=True))
+    logs = or_(
+        Artifact.path == LOG_FILE,
+        Artifact.path.startswith(f"{LOG_FOLDER}/", autoescape=True),
+        # those of the other hosts of a lease
+        Artifact.path.like(f"host-%/{LOG_FILE}"),
+        Artifact.path.like(f"host-%/{LOG_FOLDER}/%"),
+    )
     here = (logs, Artifact.object_id == "", Artifact.removed_at.is_(None), Lease.state.in_(ENDED), ~known)
     rows = select(Artifact).join(Run, Run.id == Artifact.run_id).join(Lease, Lease.id == Run.lease_id).where(*here)
     async with services.database.read() as tx:

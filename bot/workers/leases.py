@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Executable, insert, update
+from sqlalchemy import Executable, delete, insert, update
 
+from bot.core.budget import BOOT_S, machine_limit_s
 from bot.core.nouns import PlannedLease, Reason
 from bot.core.reasons import reason
 from bot.store.codec import dump, load
@@ -14,20 +15,17 @@ from bot.store.leases import (
     continue_runs,
     dismiss_machine,
     fingerprint,
-    machine_of,
+    machines_of,
     reset_runs,
     runs_of,
     take_slot,
 )
 from bot.store.rows import Change, poke
-from bot.store.tables import Artifact, Lease, Machine, Request, Run
+from bot.store.tables import Artifact, Lease, Machine, Member, Request, Run
 from bot.workers.base import Worker
 from bot.workers.measuring import judge_lease
-from runners.protocol import CHECKPOINT_FOLDER
+from runners.protocol import CHECKPOINT_FOLDER, DEVICE_UNHEALTHY, INTERRUPTED
 
-BOOT_S = 900.0
-SETUP_S = 3600.0
-COLLECT_S = 900.0
 # silence after which we look at the machine, and after which we call it lost
 SUSPECT_S = 60.0
 LOST_S = 300.0
@@ -43,7 +41,14 @@ class _Loaded:
     lease: Lease
     request: Request
     runs: tuple[Run, ...]
-    machine: Machine | None
+    machines: tuple[Machine, ...]
+
+    @property
+    def machine(self) -> Machine | None:
+        """The machine that holds up all others: one that has ended, else one that is not up, else the last one up."""
+        ended = [one for one in self.machines if one.state in ("closing", "gone")]
+        missing = [one for one in self.machines if one.up_at is None]
+        return next(iter(ended or missing or sorted(self.machines, key=lambda one: -(one.up_at or 0.0))), None)
 
     @property
     def planned(self) -> PlannedLease:
@@ -76,11 +81,15 @@ class Leases(Worker[Lease]):
         async with self.services.database.read() as tx:
             request = await tx.get_one(Request, row.request_id)
             runs = tuple(await runs_of(tx, [row.id]))
-            return _Loaded(row, request, runs, await machine_of(tx, row.id))
+            of_try = self._name(row, row.tries - 1)
+            return _Loaded(row, request, runs, tuple(await machines_of(tx, row.id, of_try)))
+
+    def _name(self, lease: Lease, tries: int) -> str:
+        return f"bb-{self.services.settings.deployment}-{lease.id}-{tries}"
 
     async def _place(self, at: _Loaded) -> Change:
         lease, now = at.lease, self.services.clock()
-        if at.machine and at.machine.state != "gone":
+        if any(machine.state != "gone" for machine in at.machines):
             return Change(
                 state="queued", due_at=now + 60
             )  # the machine of the last try holds the slot until it is gone
@@ -94,21 +103,27 @@ class Leases(Worker[Lease]):
             return Change(state="queued", due_at=now + 60, values={"phase": f"waiting for {hardware.name}"})
         work_s = sum(at.planned.timeout_s for _ in at.runs)
         token = self.services.new_id()
-        limit_s = BOOT_S + SETUP_S + work_s + COLLECT_S
+        limit_s = machine_limit_s(work_s)
         deadline_at = now + hardware.wait_s + limit_s
-        machine = insert(Machine).values(
-            id=f"bb-{self.services.settings.deployment}-{lease.id}-{lease.tries}",
-            state="wanted",
-            due_at=now,
-            lease_id=lease.id,
-            backend=hardware.backend,
-            hardware=hardware.name,
-            token=token,
-            trusted=at.request.trusted,
-            created_at=now,
-            limit_s=limit_s,
-            deadline_at=deadline_at,
-        )
+        name, hosts = self._name(lease, lease.tries), at.planned.hosts
+        machines = [
+            insert(Machine).values(
+                id=name if hosts == 1 else f"{name}-{member}",
+                state="wanted",
+                due_at=now,
+                lease_id=lease.id,
+                member=member,
+                backend=hardware.backend,
+                hardware=hardware.name,
+                token=token,
+                trusted=at.request.trusted,
+                created_at=now,
+                limit_s=limit_s,
+                deadline_at=deadline_at,
+            )
+            for member in range(hosts)
+        ]
+        nobody = delete(Member).where(Member.lease_id == lease.id)
         fresh = {
             "token_hash": fingerprint(token),
             "nonce_hash": "",
@@ -120,12 +135,14 @@ class Leases(Worker[Lease]):
             "started_at": lease.started_at or now,
             "tries": lease.tries + 1,
         }
-        return Change(state="booting", due_at=now + BOOT_S, values=fresh, writes=(machine, self._tell(lease)))
+        return Change(state="booting", due_at=now + BOOT_S, values=fresh, writes=(nobody, *machines, self._tell(lease)))
 
     async def _boot(self, at: _Loaded) -> Change:
         lease, now = at.lease, self.services.clock()
         if lease.nonce_hash:
-            return Change(state="running", due_at=now + SUSPECT_S, writes=(self._tell(lease),))
+            # a quick agent may have ended before we saw it begin
+            due_at = now if lease.outcome else now + SUSPECT_S
+            return Change(state="running", due_at=due_at, writes=(self._tell(lease),))
         if at.machine and at.machine.state in ("closing", "gone"):
             return await self._lost(at, at.machine.code, at.machine.sentence)
         machine, hardware = at.machine, self.services.settings.hardware.get(lease.hardware)
@@ -144,8 +161,10 @@ class Leases(Worker[Lease]):
         lease, now = at.lease, self.services.clock()
         if lease.outcome == "second_claim":
             return await self._lost(at, "second_claim", "")
-        if lease.outcome == "interrupted":
+        if lease.outcome == INTERRUPTED:
             return await self._lost(at, "preempted", "")
+        if lease.outcome == DEVICE_UNHEALTHY:
+            return await self._lost(at, lease.outcome, at.machine.sentence if at.machine else "")
         if lease.outcome:
             return Change(
                 state="measuring",
@@ -160,8 +179,8 @@ class Leases(Worker[Lease]):
         silent_s = now - (lease.beat_at or now)
         if silent_s >= LOST_S:
             return await self._lost(at, "agent_lost", "")
-        look = (poke(Machine, Machine.id == at.machine.id),) if silent_s >= SUSPECT_S else ()
-        return Change(state="running", due_at=now + SUSPECT_S, writes=(*look, self._tell(lease)))
+        look = (poke(Machine, Machine.lease_id == lease.id),) if silent_s >= SUSPECT_S else ()
+        return Change(state="running", due_at=now + SUSPECT_S, writes=look)
 
     async def _measure(self, at: _Loaded) -> Change:
         folders = {run.id: await self.services.logs_of(run.id) for run in at.runs}

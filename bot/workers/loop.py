@@ -19,27 +19,35 @@ class Loop:
     """`wake` may be called from anywhere in the process; the tick makes up for nudges from other processes."""
 
     def __init__(self) -> None:
-        self._nudge = asyncio.Event()
-        self._nudges = 0
+        self._bells: list[asyncio.Event] = []
 
     def wake(self) -> None:
         """Something was written that may be due now."""
-        self._nudges += 1
-        self._nudge.set()
+        for bell in self._bells:
+            bell.set()
 
     async def run(self, workers: Sequence[Worker[Any]]) -> None:
         """Drive the workers until cancelled. A step that is under way when that happens is taken over by its claim."""
         async with asyncio.TaskGroup() as group:
             for worker in workers:
-                group.create_task(self._drive(worker, group))
+                bell = asyncio.Event()
+                self._bells.append(bell)
+                group.create_task(self._drive(worker, group, bell))
 
-    async def _drive(self, worker: Worker[Any], group: asyncio.TaskGroup) -> None:
+    async def _drive(self, worker: Worker[Any], group: asyncio.TaskGroup, bell: asyncio.Event) -> None:
         """One looks for rows that are due; several steps may be under way at once."""
         places = asyncio.Semaphore(AT_ONCE)
+
+        def ended(_: asyncio.Task[None]) -> None:
+            places.release()
+            # its row may have been poked meanwhile
+            bell.set()
+
         pause_s = 1.0
         while True:
             await places.acquire()
-            seen = self._nudges
+            # what happens while this worker looks rings again
+            bell.clear()
             try:
                 row = await worker.claim()
                 pause_s = 1.0
@@ -48,28 +56,22 @@ class Loop:
                 await self._away(worker, pause_s)
                 pause_s = min(30.0, 2 * pause_s)
                 continue
-            if row is None:
-                places.release()
-                await self._idle(seen)
-            else:
-                group.create_task(self._step(worker, row, places))
+            if row is not None:
+                group.create_task(self._step(worker, row)).add_done_callback(ended)
+                continue
+            places.release()
+            # `wait_for` would lose a cancellation that comes together with the bell
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TICK_S):
+                    await bell.wait()
 
-    async def _step(self, worker: Worker[Any], row: Any, places: asyncio.Semaphore) -> None:
+    async def _step(self, worker: Worker[Any], row: Any) -> None:
         try:
             await worker.drive(row)
         except Exception:
             await self._away(worker, 1.0)
-        finally:
-            places.release()
 
     async def _away(self, worker: Worker[Any], pause_s: float) -> None:
         # the database itself is away: nothing can be written down, so wait and say so
         log.exception("%s worker cannot work, trying again in %.0f s", worker.noun, pause_s)
         await asyncio.sleep(pause_s)
-
-    async def _idle(self, seen: int) -> None:
-        if self._nudges != seen:
-            return  # something happened while this worker looked
-        self._nudge.clear()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._nudge.wait(), TICK_S)

@@ -6,9 +6,11 @@ import time
 
 from sqlalchemy import Executable, select, update
 
+from bot.core.nouns import Hardware
 from bot.core.placement import choose, scope_of
 from bot.store.codec import dump, load
 from bot.store.cooldowns import cool, cooling, warmed
+from bot.store.database import Transaction
 from bot.store.leases import free_slot
 from bot.store.rows import Change, poke
 from bot.store.tables import Lease, Machine, Request
@@ -21,7 +23,7 @@ CLOSING_S = 2.0
 # a young machine is looked at more often: most refusals come within half a minute of the order
 YOUNG_S, YOUNG_LOOK_S, OLDER_LOOK_S = 60.0, 2.0, 10.0
 # refusals after which another offer is worth a try
-_ELSEWHERE = ("no_capacity", "quota", "preempted", "boot_timeout")
+_ELSEWHERE = ("no_capacity", "quota", "preempted", "boot_timeout", "device_unhealthy")
 
 
 class Machines(Worker[Machine]):
@@ -58,7 +60,16 @@ class Machines(Worker[Machine]):
         if not offers:
             return self._refused(row, "config", f"The hardware {row.hardware} names no zone that has such a machine.")
         async with self.services.database.read() as tx:
-            chosen = choose(offers, await cooling(tx), now)
+            leader = await self._leader(tx, row)
+            cooled = await cooling(tx)
+        if leader is not None:
+            # all hosts of a lease stand in one place
+            if leader.state in ("wanted", "creating", "clearing"):
+                return Change(state="wanted", due_at=now + YOUNG_LOOK_S)
+            offers = tuple(offer for offer in offers if scope_of(offer, "") == scope_of(load(Offer, leader.offer), ""))
+        chosen = choose(offers, cooled, now) if offers else now
+        if leader is not None and not isinstance(chosen, Offer):
+            return self._refused(row, "no_capacity", f"{leader.zone} has no second machine of this kind.")
         if isinstance(chosen, Offer):
             # what stands in a queue meanwhile is not taken from the time of the runs
             deadline_at = now + row.limit_s + (hardware.wait_s if chosen.queued else 0.0)
@@ -66,7 +77,8 @@ class Machines(Worker[Machine]):
                 "offer": dump(chosen),
                 "zone": chosen.zone,
                 "attempt": row.attempt + 1,
-                "price_usd_per_hour": chosen.price_usd_per_hour or hardware.price_usd_per_hour,
+                "price_usd_per_hour": _price(chosen, hardware),
+                "ordered_at": now,
                 "deadline_at": deadline_at,
             }
             lease = update(Lease).where(Lease.id == row.lease_id).values(deadline_at=deadline_at)
@@ -76,6 +88,10 @@ class Machines(Worker[Machine]):
         told = f"{phase.rstrip('.')} ({row.attempt} offers tried, next at {again} UTC)"
         lease = update(Lease).where(Lease.id == row.lease_id).values(phase=told, poked=True)
         return Change(state="wanted", due_at=chosen, writes=(lease,))
+
+    async def _leader(self, tx: Transaction, row: Machine) -> Machine | None:
+        """The machine of the first host, for those of the others."""
+        return await tx.get(Machine, row.id.rpartition("-")[0] + "-0") if row.member else None
 
     async def _create(self, row: Machine, backend: Backend) -> Change:
         now = self.services.clock()
@@ -89,6 +105,7 @@ class Machines(Worker[Machine]):
             deadline_at=row.deadline_at,
             offer=offer,
             attempt=row.attempt,
+            member=row.member,
             options=hardware.options if hardware else {},
             trusted=row.trusted,
         )
@@ -109,7 +126,10 @@ class Machines(Worker[Machine]):
             writes = (warmed(scopes), poke(Lease, Lease.id == row.lease_id))
             return Change(state="up", due_at=now + LOOK_S, values={"token": "", **began}, writes=writes)
         if seen.state == "waiting":
-            return Change(state="starting", due_at=now + OLDER_LOOK_S)
+            # what it waits for is what people are told when it waits too long
+            return Change(
+                state="starting", due_at=now + OLDER_LOOK_S, values={"sentence": seen.evidence, "ordered_at": now}
+            )
         if seen.state == "starting":
             young = now - began["up_at"] < YOUNG_S
             wake = () if row.up_at else (poke(Lease, Lease.id == row.lease_id),)
@@ -140,7 +160,7 @@ class Machines(Worker[Machine]):
 
     async def _elsewhere(self, row: Machine, code: str, sentence: str, named: str) -> Change:
         """This offer is not to be had. What was begun is cleared away, then the next one is tried."""
-        if code not in _ELSEWHERE:
+        if code not in _ELSEWHERE or row.member:
             return self._refused(row, code, sentence)
         said, cooled = {"code": code, "sentence": sentence}, await self._cool(row, named, sentence)
         return Change(state="clearing", due_at=self.services.clock(), values=said, writes=(cooled,))
@@ -161,26 +181,41 @@ class Machines(Worker[Machine]):
         now = self.services.clock()
         if not await self._deleted(row, backend):
             return Change(state="clearing", due_at=now + CLOSING_S)
-        return Change(state="wanted", due_at=now, values={"up_at": None})
+        # what never came costs nothing; what was there and was taken away does
+        cost = self._cost(row) if row.code in ("preempted", "boot_timeout") else 0.0
+        values = {"up_at": None, "cost_usd": row.cost_usd + cost}
+        return Change(state="wanted", due_at=now, values=values, writes=(_billed(row, cost),))
 
     async def _close(self, row: Machine, backend: Backend) -> Change:
         now = self.services.clock()
         if not await self._deleted(row, backend):
             return Change(state="closing", due_at=now + CLOSING_S)
-        billed_s = now - row.up_at if row.up_at else 0.0
-        cost = billed_s / 3600 * row.price_usd_per_hour
-        billed = update(Lease).where(Lease.id == row.lease_id).values(cost_usd=Lease.cost_usd + cost, poked=True)
+        cost = self._cost(row)
         # results do not wait for the machine to go; what it cost is told when it has gone
         request = select(Lease.request_id).where(Lease.id == row.lease_id).scalar_subquery()
         told = (poke(Request, Request.id == request),) if cost else ()
         return Change(
             state="gone",
-            values={"gone_at": now},
-            writes=(billed, *told, *free_slot(row.lease_id, row.hardware)),
+            values={"gone_at": now, "cost_usd": row.cost_usd + cost},
+            writes=(_billed(row, cost), *told, *free_slot(row.lease_id, row.hardware, row.id)),
         )
+
+    def _cost(self, row: Machine) -> float:
+        """From its order, which we may have looked at late, until now, when the cloud says that it is gone."""
+        begun = row.up_at and (row.ordered_at or row.up_at)
+        return (self.services.clock() - begun) / 3600 * row.price_usd_per_hour if begun else 0.0
 
     async def _deleted(self, row: Machine, backend: Backend) -> bool:
         if not row.offer and row.up_at is None:
             return True  # nothing was ever ordered
         await backend.delete(row.id, row.zone)
         return (await backend.observe(row.id, row.zone)).state == "absent"
+
+
+def _billed(row: Machine, cost_usd: float) -> Executable:
+    return update(Lease).where(Lease.id == row.lease_id).values(cost_usd=Lease.cost_usd + cost_usd, poked=True)
+
+
+def _price(offer: Offer, hardware: Hardware) -> float:
+    """What the machine costs an hour: the operator's word, else the offer's; what nobody knows cannot be settled."""
+    return (offer.price_usd_per_hour if hardware.price_usd_per_hour is None else hardware.price_usd_per_hour) or 0.0

@@ -5,12 +5,14 @@ from typing import Any
 
 from sqlalchemy import Executable, insert, update
 
-from bot.core.calls import plan_of
-from bot.core.nouns import Call, Plan, Refusal, Report
+from bot.core.budget import CONFIRM_S, must_confirm
+from bot.core.calls import plan_of, unasked, within_caps
+from bot.core.nouns import Call, Plan, Reason, Refusal, Report
 from bot.core.reasons import reason
 from bot.report.check import render_check
 from bot.report.comment import render_comment, short_notice
 from bot.store.codec import dump, load
+from bot.store.ledger import accounts, admit
 from bot.store.messages import show
 from bot.store.reports import build, rows_of
 from bot.store.rows import Change
@@ -22,6 +24,8 @@ LOOK_S = 60.0
 # people watch progress; GitHub counts edits
 PROGRESS_S = 10.0
 LONG_S = 15 * 60.0
+# requests behind which a person stands who can be asked
+ASKED = ("command", "button")
 
 
 class Requests(Worker[Request]):
@@ -32,17 +36,29 @@ class Requests(Worker[Request]):
 
     async def step(self, row: Request) -> Change:
         """Plan, watch the leases, conclude, or amend what was said."""
-        steps = {"accepted": self._plan, "running": self._watch, "reporting": self._conclude, "done": self._amend}
+        steps = {
+            "accepted": self._plan,
+            "waiting": self._wait,
+            "running": self._watch,
+            "reporting": self._conclude,
+            "done": self._amend,
+        }
         return await steps[row.state](row)
 
     async def _plan(self, row: Request) -> Change:
         now = self.services.clock()
-        planned = plan_of(load(Call, row.call))
-        if row.want == "cancel" or isinstance(planned, Refusal):
-            why = row.reason or dump(reason("cancelled"))
-            if isinstance(planned, Refusal):
-                why = dump(reason("budget" if planned.code == "budget" else "removed", planned.sentence))
-            return Change(state="reporting", due_at=now, values={"reason": why})
+        if row.want == "cancel":
+            return self._ended(load(Reason, row.reason) if row.reason else reason("cancelled"))
+        # limits are those of today, prices those that were told when it was asked for
+        call = replace(load(Call, row.call), limits=self.services.settings.limits)
+        planned = plan_of(call, self.services.settings.prefix)
+        if isinstance(planned, Refusal):
+            return self._not_started(planned)
+        if not row.confirmed_by and must_confirm(planned, call.limits):
+            return await self._ask(row, call, planned)
+        no = await admit(self.services.database, row, call, planned, now)
+        if no is not None:
+            return self._not_started(no)
         writes = [
             *self._rows(row, planned, now),
             # shown at once: somebody waits for a sign
@@ -50,12 +66,44 @@ class Requests(Worker[Request]):
         ]
         return Change(state="running", due_at=now + LOOK_S, writes=tuple(writes))
 
+    async def _ask(self, row: Request, call: Call, planned: Plan) -> Change:
+        """It costs so much that a person has to confirm it; nothing is reserved meanwhile."""
+        now, prefix = self.services.clock(), self.services.settings.prefix
+        async with self.services.database.read() as tx:
+            no = within_caps(call, planned, await accounts(tx, call, now), now, prefix)
+        if row.kind not in ASKED:
+            no = unasked(call, planned, prefix)
+        if no is not None:
+            return self._not_started(no)
+        asked = {"estimate_usd": planned.estimate_usd, "lapses_at": now + CONFIRM_S, "call": dump(call)}
+        return Change(state="waiting", due_at=now, values=asked)
+
+    async def _wait(self, row: Request) -> Change:
+        """For the word of a person, for a day."""
+        now = self.services.clock()
+        if row.want == "cancel":
+            return self._ended(load(Reason, row.reason) if row.reason else reason("cancelled"))
+        if row.confirmed_by:
+            return Change(state="accepted", due_at=now)
+        if row.lapses_at is None or now >= row.lapses_at:
+            return self._ended(reason("lapsed"))
+        writes = await self._show(await self._report(row), row)
+        return Change(state="waiting", due_at=row.lapses_at, writes=tuple(writes))
+
+    def _not_started(self, no: Refusal) -> Change:
+        code = "budget" if no.code in ("budget", "price_unknown") else "removed"
+        return self._ended(reason(code, f"{no.sentence} {no.hint}".strip()))
+
+    def _ended(self, why: Reason) -> Change:
+        return Change(state="reporting", due_at=self.services.clock(), values={"reason": dump(why)})
+
     def _rows(self, row: Request, planned: Plan, now: float) -> list[Executable]:
         writes: list[Executable] = []
         for position, lease in enumerate(planned.leases):
             lease_id = self.services.new_id()
             values = {"id": lease_id, "state": "queued", "due_at": now, "request_id": row.id, "position": position}
             about = {"planned": dump(lease), "hardware": lease.hardware, "created_at": now, "notes": "[]"}
+            about["reserved_usd"] = lease.estimate_usd or 0.0
             writes.append(insert(Lease).values(**values, **about))
             writes += [
                 insert(Run).values(
@@ -74,15 +122,18 @@ class Requests(Worker[Request]):
         if row.want == "cancel":
             open_leases = (Lease.request_id == row.id, Lease.state.in_(("queued", "booting", "running")))
             writes.append(update(Lease).where(*open_leases).values(want="cancel", poked=True, reason=row.reason))
-        report = await self._report(row)
         async with self.services.database.read() as tx:
-            leases = (await rows_of(tx, row)).leases
-        if all(lease.state in ("done", "failed", "cancelled") for lease in leases):
+            rows = await rows_of(tx, row)
+        if all(lease.state in ("done", "failed", "cancelled") for lease in rows.leases):
             return Change(state="reporting", due_at=now, writes=tuple(writes))
+        report = build(rows, self.services.settings.base_url)
+        told = dump(report)
+        if told == row.report:
+            return Change(state="running", due_at=now + LOOK_S, writes=tuple(writes))
         # that it has begun is shown at once, how far it has come every now and then
         begun = not row.report or load(Report, row.report).state != report.state
         writes += await self._show(report, row, due_at=now if begun else now + PROGRESS_S)
-        return Change(state="running", due_at=now + LOOK_S, values={"report": dump(report)}, writes=tuple(writes))
+        return Change(state="running", due_at=now + LOOK_S, values={"report": told}, writes=tuple(writes))
 
     async def _conclude(self, row: Request) -> Change:
         now = self.services.clock()

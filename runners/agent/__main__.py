@@ -1,4 +1,7 @@
-"""Entry point: `python agent.pyz --server URL --lease ID --token-file F --folder WORK --deadline EPOCH ...`."""
+"""Entry point: `python agent.pyz --server URL --lease ID --token-file F --folder WORK --deadline EPOCH ...`.
+
+With `--enrol URL` it is the loop of a pool's host instead, which starts itself anew for each lease.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import resource
 import signal
 import sys
 
-from runners.agent import options, processes, trees
+from runners.agent import hosting, options, processes, trees
 from runners.agent.commands import TAKEN_AWAY, Stop
 from runners.agent.host import Host
 from runners.agent.lease import Lease, watch
@@ -22,6 +25,8 @@ _MOST_PROCESSES = 8192
 
 def main() -> int:
     """Work one lease. Returns 0 when the bot heard the end, 3 when it did not want or hear us, 4 at the deadline."""
+    if hosting.is_meant(sys.argv[1:]):
+        return hosting.main(sys.argv[1:])
     chosen = options.parse(sys.argv[1:])
     os.umask(0o022)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from runners.agent import processes
+from runners.agent import devices, processes
 
 _READ_BYTES = 64 * 1024
 # how long to wait for the last output once everything that could write it is dead
@@ -29,12 +29,24 @@ class Stop:
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.gone = threading.Event()
-        self.reason = ""
+        self._reason = ""
+        self.aborted = ""
+
+    @property
+    def reason(self) -> str:
+        """Why the lease must end, or the run that goes on now."""
+        return self._reason or self.aborted
 
     def set(self, reason: str) -> None:
         """Name the reason; the first one stays."""
         with self.changed:
-            self.reason = self.reason or reason
+            self._reason = self._reason or reason
+            self.changed.notify_all()
+
+    def abort(self, reason: str) -> None:
+        """End the run that goes on, and nothing else; an empty reason clears that for the next run."""
+        with self.changed:
+            self.aborted = reason
             self.changed.notify_all()
 
 
@@ -95,7 +107,7 @@ def execute(command: Command, stop: Stop, output: Callable[[bytes], None], sweep
 def _start(command: Command) -> subprocess.Popen[bytes]:
     identity: dict[str, object] = {}
     if command.uid is not None:
-        identity = {"user": command.uid, "group": command.uid, "extra_groups": []}
+        identity = {"user": command.uid, "group": command.uid, "extra_groups": devices.groups()}
     process: subprocess.Popen[bytes] = subprocess.Popen(
         command.words,
         cwd=command.folder,

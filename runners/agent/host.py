@@ -77,10 +77,10 @@ class Host:
         keeper.close()
         return ended, file.getvalue()
 
-    def ask(self, words: Iterable[str], folder: Path, variables: Mapping[str, str]) -> bytes:
+    def ask(self, words: Iterable[str], folder: Path, variables: Mapping[str, str], timeout_s: float = 60.0) -> bytes:
         """Output of a short command as the code's user; empty when it fails."""
         said: list[bytes] = []
-        command = self.command(tuple(words), folder, variables, timeout_s=60.0)
+        command = self.command(tuple(words), folder, variables, timeout_s)
         ended = execute(command, self.stop, said.append, lambda: 0)
         return b"" if ended.exit else b"".join(said)
 

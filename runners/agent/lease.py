@@ -10,15 +10,16 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from runners import protocol
-from runners.agent import inputs, trees
+from runners.agent import devices, inputs, trees
 from runners.agent.checkout import Git
 from runners.agent.commands import TAKEN_AWAY
 from runners.agent.courier import Courier, Pulse
+from runners.agent.gang import THE_END, Gang, address_towards
 from runners.agent.host import Host, StepError
 from runners.agent.link import LeaseOverError, Link, SilentError
 from runners.agent.logs import LogKeeper
@@ -31,7 +32,13 @@ from runners.agent.work import RunWork, Work, read_work
 
 # how long shipping may hold up the next run when the bot is away; what is left goes out at the end
 _BETWEEN_RUNS_S = 10.0
+# how long the first host waits for the last files of the others
+_TOGETHER_S = 60.0
 _TERMINATED = 128 + signal.SIGTERM
+
+
+class _UnhealthyError(Exception):
+    """The machine's devices do not work; the text is for people."""
 
 
 class Lease:
@@ -46,6 +53,7 @@ class Lease:
         self._ready: dict[str, Side] = {}
         self._trouble: dict[str, StepError] = {}
         self._pending: list[Shipment] = []
+        self._running = ""
         self._runs = host.state / "runs"
         self._runs.mkdir(exist_ok=True)
 
@@ -54,21 +62,31 @@ class Lease:
         answer = self._claim()
         work = read_work(answer["work"])
         self._interruptible = work.interruptible
+        self._devices = work.devices
+        self._gang = Gang(self._link, self._stop, self._options.member, work.hosts)
         self._hear(answer)
         self._courier = Courier(self._host.state / "spool", self._link, self._stop.gone, self._over)
         self._pulse = Pulse(self._link, float(answer["heartbeat_s"]), self._hear)
         self._host.sweep()
         try:
             self._prepare(work)
+            ill = [trouble for trouble in self._trouble.values() if trouble.reason == protocol.DEVICE_UNHEALTHY]
+            self._look_at_devices()
+            if ill:
+                # nothing that this machine could measure would mean anything
+                raise _UnhealthyError(ill[0].sentence)
             for run in work.runs:
                 if not (self._runs / f"{run.id}.json").exists():
                     self._run(run)
+                    self._look_at_devices()
             self._collect(work)
             outcome, sentence = ("cancelled", self._stop.reason) if self._stop.reason else ("done", "")
             if self._taken_away():
                 outcome = protocol.INTERRUPTED
         except (LeaseOverError, SilentError):
             raise
+        except _UnhealthyError as error:
+            outcome, sentence = protocol.DEVICE_UNHEALTHY, str(error)
         except Exception:
             # the bot hears that it is our fault; where exactly stands in our own log
             traceback.print_exc()
@@ -76,6 +94,7 @@ class Lease:
         if self._stop.gone.is_set():
             raise LeaseOverError("the bot does not know the lease any more")
         self._courier.flush(self._patience())
+        self._gang.meet(THE_END, _TOGETHER_S)
         self._link.post("finish", {"outcome": outcome, "sentence": sentence}, self._patience())
 
     def _claim(self) -> dict[str, Any]:
@@ -84,21 +103,27 @@ class Lease:
             fresh = kept.with_suffix(".new")
             fresh.write_text(secrets.token_hex(16))
             fresh.rename(kept)
-        token = self._options.token_file.read_text().strip()
+        proof = self._options.proof_file.read_text().strip()
         message = {
             "lease": self._options.lease,
-            "token": token,
+            self._options.proof: proof,
             "nonce": kept.read_text(),
             "agent": protocol.VERSION,
+            "member": self._options.member,
+            "address": address_towards(self._options.server),
         }
         answer = self._link.post("claim", message, patience_s=self.deadline_at - time.time())
         self._link.credential = str(answer["credential"])
-        self._host.masked = (token, self._link.credential)
+        self._host.masked = (proof, self._link.credential)
         return answer
 
     def _hear(self, answer: Mapping[str, Any]) -> None:
         if answer.get("over"):
             self._over()
+        with self._stop.changed:
+            # an answer that comes after the end of its run is about nothing
+            if answer.get("abort") and answer["abort"] == self._running:
+                self._stop.abort(str(answer.get("why", "")))
         if answer.get("stop"):
             self._stop.set(str(answer["stop"]))
         if answer.get("deadline_at"):
@@ -177,8 +202,9 @@ class Lease:
 
     def _run(self, run: RunWork) -> None:
         """Make one run, tell its end, and ship its files as far as the bot is there."""
-        if self._taken_away():
+        if self._taken_away() or not self._gang.meet(run.id):
             return
+        self._running = run.id
         outputs = self._host.new_folder("home", "tmp", protocol.LOG_FOLDER, protocol.CHECKPOINT_FOLDER)
         folder = self._runs / outputs.name
         folder.mkdir(exist_ok=True)
@@ -198,11 +224,17 @@ class Lease:
                 self._courier.tell(protocol.EVENT_RUN_STARTED, run=run.id)
                 resumes = bring_back(self._link, run, outputs, self._options.uid, log)
                 with shipment.streaming():
-                    attempt = Attempt(run, self._ready[run.side], self._inputs, outputs, resumes)
+                    together = self._gang.variables(self._devices)
+                    attempt = Attempt(run, self._ready[run.side], self._inputs, outputs, resumes, together)
                     result = train(self._host, attempt, log)
             shipment.look()
             log.add(f"[benchbot] {note}" for note in sorted(shipment.notes))
             log.close()
+        with self._stop.changed:
+            aborted, self._running = self._stop.aborted, ""
+            self._stop.abort("")
+        if aborted:
+            result = replace(result, reason="user_error", sentence=aborted)
         if result.exit and self._taken_away(wait_s=1.0 if result.exit == _TERMINATED else 0.0):
             self._courier.flush(_BETWEEN_RUNS_S)
             shipment.complete(_BETWEEN_RUNS_S, at_its_end=False)
@@ -213,6 +245,12 @@ class Lease:
             self._pending.append(shipment)
             return
         trees.remove(outputs)
+
+    def _look_at_devices(self) -> None:
+        """Raises _UnhealthyError when devices have fallen ill: then what was measured meanwhile means nothing."""
+        trouble = devices.lack(self._devices.kind, self._devices.count) if self._devices else ""
+        if trouble:
+            raise _UnhealthyError(trouble)
 
     def _taken_away(self, wait_s: float = 0.0) -> bool:
         """Whether the machine is going away. Its end may be told to the code a moment before it is told to us."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pkgutil
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from runners.agent import environments, interpreters, trees
+from runners import protocol
+from runners.agent import environments, frameworks, interpreters, trees
 from runners.agent.checkout import CheckoutError, Git
 from runners.agent.commands import Ended
 from runners.agent.environments import Environment, Layer
@@ -71,6 +73,7 @@ class Workshop:
         options = host.options
         self._host = host
         self._work = work
+        self._one_at_a_time = threading.Lock()
         # code that is not trusted must not fill what the leases of others read
         shared = options.trusted or host.uid is None
         self._cache = (options.cache if shared else host.work / "cache") / "environments"
@@ -154,7 +157,22 @@ class Workshop:
         variables = environment.variables()
         if checkout.scripts:
             variables["BENCHBOT_SCRIPTS"] = str(checkout.scripts)
+        self._look_at_devices(environment, checkout)
         return Side(checkout.tree, variables, imported)
+
+    def _look_at_devices(self, environment: Environment, checkout: Checkout) -> None:
+        """Raises StepError when a framework of the side does not see the devices that were ordered."""
+        devices = self._work.devices
+        if devices is None:
+            return
+        words = (str(environment.python), "-c", frameworks.ASK, devices.kind)
+        variables = self._variables(environment, checkout)
+        with self._one_at_a_time:
+            # a TPU is held by one process alone
+            said = self._host.ask(words, checkout.folder, variables, frameworks.PATIENCE_S)
+        blind = frameworks.judge(said, devices)
+        if blind:
+            raise StepError(protocol.DEVICE_UNHEALTHY if blind.unhealthy else "setup_failed", blind.sentence)
 
     def _variables(self, environment: Environment, checkout: Checkout) -> dict[str, str]:
         variables = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from runners import protocol
@@ -38,7 +38,8 @@ class Result:
 class Attempt:
     """A run about to be made: on which side, with which inputs by name, and where its logs/ and checkpoints/ go.
 
-    One that `resumes` has the checkpoints of an earlier machine there already.
+    One that `resumes` has the checkpoints of an earlier machine there already; `together` are the variables for several
+    devices or hosts.
     """
 
     run: RunWork
@@ -46,6 +47,7 @@ class Attempt:
     inputs: Mapping[str, Path]
     outputs: Path
     resumes: bool = False
+    together: Mapping[str, str] = field(default_factory=dict)
 
 
 def train(host: Host, attempt: Attempt, log: LogKeeper) -> Result:
@@ -83,6 +85,7 @@ def _variables(host: Host, attempt: Attempt) -> dict[str, str]:
     return {
         **host.variables(attempt.outputs),
         **attempt.run.env,
+        **attempt.together,
         **attempt.side.variables,
         **{f"BENCHBOT_INPUT_{name}": path for name, path in inputs.items()},
         "BENCHBOT_LOGDIR": str(attempt.outputs / protocol.LOG_FOLDER),

@@ -57,6 +57,14 @@ class RunWork:
 
 
 @dataclass(frozen=True)
+class DeviceWork:
+    """The devices of this host: cuda, rocm, xpu or tpu."""
+
+    kind: str
+    count: int
+
+
+@dataclass(frozen=True)
 class Work:
     """All that this lease does, in order."""
 
@@ -68,6 +76,8 @@ class Work:
     inputs: tuple[InputWork, ...]
     setup_timeout_s: float
     interruptible: bool = False
+    devices: DeviceWork | None = None
+    hosts: int = 1
 
 
 def read_work(message: Mapping[str, Any]) -> Work:
@@ -98,4 +108,6 @@ def read_work(message: Mapping[str, Any]) -> Work:
         inputs=tuple(InputWork(**item) for item in message.get("inputs", ())),
         setup_timeout_s=message.get("setup_timeout_s", 1800),
         interruptible=bool(message.get("interruptible")),
+        devices=DeviceWork(**message["devices"]) if message.get("devices") else None,
+        hosts=message.get("hosts", 1),
     )

@@ -18,11 +18,13 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from runners.backends.base import Backend, BackendError, BackendSettings
+from runners.backends.base import Backend, BackendError, BackendSettings, Finding, finding_of
+from runners.checks import gce as checks
 from runners.google import CloudAwayError
+from runners.gpus import HYPERDISK, accelerator_of, image_of, shape_of
+from runners.prices import list_price
 from runners.protocol import PREFIX
 from runners.spec import MachineOrder, Offer, Sighting
 from templates import load
@@ -50,31 +52,6 @@ _QUOTA = ("QUOTA_EXCEEDED", "quotaExceeded", "LIMIT_EXCEEDED", "limitExceeded")
 _LATER = ("RATE_EXCEEDED", "rateLimitExceeded", "RESOURCE_NOT_READY", "resourceNotReady", "backendError")
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """How a GPU is had: machine types by count where it is part of them, else an accelerator to attach."""
-
-    machine_types: Mapping[int, str]
-    accelerator: str = ""
-
-
-GPUS = {
-    "t4": Gpu({1: "n1-standard-8", 2: "n1-standard-16", 4: "n1-standard-32"}, "nvidia-tesla-t4"),
-    "v100": Gpu(
-        {1: "n1-standard-8", 2: "n1-standard-16", 4: "n1-standard-32", 8: "n1-standard-64"}, "nvidia-tesla-v100"
-    ),
-    "l4": Gpu({1: "g2-standard-8", 2: "g2-standard-24", 4: "g2-standard-48", 8: "g2-standard-96"}),
-    "a100": Gpu({count: f"a2-highgpu-{count}g" for count in (1, 2, 4, 8)}),
-    "a100-80gb": Gpu({count: f"a2-ultragpu-{count}g" for count in (1, 2, 4, 8)}),
-    "h100": Gpu({count: f"a3-highgpu-{count}g" for count in (1, 2, 4, 8)}),
-    "h100-mega": Gpu({8: "a3-megagpu-8g"}),
-    "h200": Gpu({8: "a3-ultragpu-8g"}),
-    "b200": Gpu({8: "a4-highgpu-8g"}),
-}
-# families that take no persistent disk
-_HYPERDISK = ("a4-", "a4x-", "g4-", "a3-ultragpu-")
-
-
 class GceBackend(Backend):
     """Instances of one project."""
 
@@ -88,7 +65,9 @@ class GceBackend(Backend):
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
         """Every zone with the first kind of provisioning, then every zone with the second."""
         merged = {**self.settings.options, **options}
-        machine_type, _ = _shape(merged)
+        machine_type, gpus = shape_of(merged)
+        accelerator = accelerator_of(merged)
+        parts = {machine_type: 1, **({accelerator: gpus} if accelerator else {})}
         zones, kinds = _words(merged.get("zones", "")), _words(merged.get("provisioning", "standard"))
         for kind in kinds:
             if kind not in _PROVISIONING:
@@ -98,8 +77,11 @@ class GceBackend(Backend):
                 backend=self.name,
                 zone=zone,
                 machine_type=machine_type,
+                price_usd_per_hour=list_price(self.name, parts, kind, zone),
                 provisioning=kind,
                 scopes=(self._project(), zone.rpartition("-")[0], zone),
+                device="cuda" if gpus else "",
+                devices=gpus,
             )
             for kind in kinds
             for zone in zones
@@ -166,6 +148,18 @@ class GceBackend(Backend):
             words.append("no serial output")
         return "\n".join(words)
 
+    async def check(self, hardware: Mapping[str, Mapping[str, str]]) -> tuple[Finding, ...]:
+        """Also the project, its permissions and quotas, and what each machine is made of."""
+        found, offers = await self.check_offers(hardware)
+        asked = [checks.Asked(name, offers[name], {**self.settings.options, **hardware[name]}) for name in offers]
+        try:
+            looked = await checks.look(self.settings.options, self._project(), asked)
+        except BackendError as error:
+            return (*found, finding_of("project", error, "Change [backends.gce] in benchbot.toml."))
+        if any(finding.about == "project" and finding.level == "fault" for finding in looked):
+            return (*found, *looked)
+        return (*found, *looked, await self.check_machines())
+
     async def _absent(self, name: str, zone: str) -> Sighting:
         """Late refusals come in the operation, while the instance is gone or was never there."""
         link = f"projects/{self._project()}/zones/{zone}/instances/{name}"
@@ -192,8 +186,7 @@ class GceBackend(Backend):
 
     async def _image(self, options: Mapping[str, str]) -> str:
         """The newest image of the family, by its own name: a family that rolls on must not go unnoticed."""
-        place = options.get("image_project", "deeplearning-platform-release")
-        family = options.get("image_family", "common-cu129-ubuntu-2204-nvidia-580")
+        place, family = image_of(options)
         kept_until, image = self._images.get((place, family), (0.0, ""))
         if time.monotonic() < kept_until:
             return image
@@ -281,10 +274,10 @@ class _Refused(Exception):
 
 def _instance(order: MachineOrder, options: Mapping[str, str], image: str, now: float) -> dict[str, Any]:
     """The instance as the API wants it."""
-    machine_type, gpus = _shape(options)
-    zone, accelerator = order.offer.zone, _accelerator(options)
+    machine_type, gpus = shape_of(options)
+    zone, accelerator = order.offer.zone, accelerator_of(options)
     attach = [{"accelerator_type": f"zones/{zone}/acceleratorTypes/{accelerator}", "accelerator_count": gpus}]
-    hyperdisk = machine_type.startswith(_HYPERDISK)
+    hyperdisk = machine_type.startswith(HYPERDISK)
     disk_type = options.get("disk_type", "hyperdisk-balanced" if hyperdisk else "pd-balanced")
     lives_s = max(120, int(order.deadline_at - now) + _DEADLINE_GRACE_S)
     network: dict[str, Any] = {"network": options.get("network", "global/networks/default")}
@@ -302,6 +295,7 @@ def _instance(order: MachineOrder, options: Mapping[str, str], image: str, now: 
         tpus=0,
         environment="",
         uid=_CODE_UID,
+        member=order.member,
         trusted=order.trusted,
     )
     told = {"startup-script": script, "benchbot-token": order.token, "enable-guest-attributes": "TRUE"}
@@ -338,27 +332,6 @@ def _instance(order: MachineOrder, options: Mapping[str, str], image: str, now: 
             "instance_termination_action": "DELETE",
         },
     }
-
-
-def _shape(options: Mapping[str, str]) -> tuple[str, int]:
-    """Machine type and number of GPUs. Raises BackendError."""
-    count = options.get("count", "1" if "gpu" in options else "0")
-    if not count.isdigit():
-        raise BackendError("config", f"count is a whole number, not {count}.")
-    if options.get("machine_type"):
-        return options["machine_type"], int(count)
-    gpu = GPUS.get(options.get("gpu", ""))
-    if gpu is None:
-        raise BackendError("config", f"Set `machine_type`, or `gpu` to one of {', '.join(GPUS)}.")
-    if int(count) not in gpu.machine_types:
-        counts = ", ".join(str(each) for each in gpu.machine_types)
-        raise BackendError("config", f"{options['gpu']} comes {counts} to a machine, not {count}.")
-    return gpu.machine_types[int(count)], int(count)
-
-
-def _accelerator(options: Mapping[str, str]) -> str:
-    gpu = GPUS.get(options.get("gpu", ""))
-    return options.get("accelerator") or (gpu.accelerator if gpu else "")
 
 
 def _words(text: str) -> list[str]:

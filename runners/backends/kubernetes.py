@@ -16,13 +16,14 @@ import asyncio
 import importlib
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
 
-from runners.backends.base import Backend, BackendError, BackendSettings
+from runners.backends.base import Backend, BackendError, BackendSettings, Finding, finding_of
+from runners.checks import kubernetes as checks
 from runners.pods import (
     PROVISIONING,
     Json,
@@ -39,6 +40,7 @@ from runners.spec import MachineOrder, Offer, Sighting
 
 _LAST_WORDS = 4000
 _PATIENCE_S = 60.0
+_ADVICE = "Try the same way in: kubectl --kubeconfig FILE get pods -n NAMESPACE, with what [backends.kubernetes] says."
 # credentials of a kubeconfig are short-lived
 _CREDENTIALS_KEPT_S = 300.0
 
@@ -51,6 +53,7 @@ class KubernetesBackend(Backend):
     """Jobs in one namespace."""
 
     name = "kubernetes"
+    billed = False
 
     def __init__(self, settings: BackendSettings) -> None:
         super().__init__(settings)
@@ -72,6 +75,8 @@ class KubernetesBackend(Backend):
                 machine_type=needs.told,
                 provisioning=kind,
                 scopes=(namespace,),
+                device=needs.device,
+                devices=needs.count,
             )
             for kind in kinds
         )
@@ -135,6 +140,42 @@ class KubernetesBackend(Backend):
                 except _Refused as refused:
                     words.append(refused.sentence)
         return "\n".join(words)
+
+    async def check(self, hardware: Mapping[str, Mapping[str, str]]) -> tuple[Finding, ...]:
+        """Also rights, pod security, nodes and quotas, as far as the bot's account may see them."""
+        found, offers = await self.check_offers(hardware)
+        asked = []
+        for name, offered in offers.items():
+            options = {**self.settings.options, **hardware[name]}
+            needs = needs_of(options)
+            for offer in offered:
+                selector = {**needs.selector, **PROVISIONING[offer.provisioning]}
+                asked.append(checks.Asked(name, selector, needs, options))
+        try:
+            namespace = self._namespace()
+            async with self._cluster(namespace) as cluster:
+                reviewed = await asyncio.gather(*(cluster.allows(right) for right in checks.RIGHTS))
+                found.append(checks.rights(namespace, dict(zip(checks.RIGHTS, reviewed, strict=True))))
+                if any(reviewed):
+                    found += await self._surroundings(cluster, asked)
+        except (BackendError, OSError) as error:
+            return (*found, finding_of("cluster", error, _ADVICE))
+        return (*found, await self.check_machines())
+
+    async def _surroundings(self, cluster: "_Cluster", asked: Sequence[checks.Asked]) -> list[Finding]:
+        """What is not ours: the namespace, the nodes, and the quotas."""
+        namespace = self._namespace()
+        found: list[Finding] = []
+        around = await cluster.look("read_namespace", namespace)
+        if around is not None:
+            found.append(checks.security(around))
+        nodes = [await cluster.look("list_node", label_selector=one.labels) for one in asked]
+        found += [checks.nodes(one, seen["items"]) for one, seen in zip(asked, nodes, strict=True) if seen is not None]
+        quotas = await cluster.look("list_namespaced_resource_quota", namespace)
+        if quotas is not None:
+            found += checks.quotas(asked, quotas["items"])
+        hidden = {"namespaces": around is None, "nodes": None in nodes, "resourcequotas": quotas is None}
+        return found + checks.unseen(namespace, [name for name, is_hidden in hidden.items() if is_hidden])
 
     @asynccontextmanager
     async def _cluster(self, namespace: str) -> AsyncIterator["_Cluster"]:
@@ -219,6 +260,22 @@ class _Cluster:
         about = f"involvedObject.uid={thing['metadata']['uid']}"
         found = await self.call("CoreV1Api", "list_namespaced_event", self._namespace, field_selector=about)
         return sorted(found["items"], key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+
+    async def allows(self, right: tuple[str, str, str]) -> bool:
+        """Whether we have a right in the namespace."""
+        review = checks.review_of(self._namespace, right)
+        answer = await self.call("AuthorizationV1Api", "create_self_subject_access_review", review)
+        return bool(answer["status"]["allowed"])
+
+    async def look(self, method: str, *words: str, **options: str) -> Json | None:
+        """Something that we read only if we may; None when we may not."""
+        try:
+            found: Json = await self.call("CoreV1Api", method, *words, **options)
+        except _Refused as refused:
+            if refused.status != 403:
+                raise
+            return None
+        return found
 
     async def call(self, api: str, method: str, *words: Any, **options: Any) -> Any:
         """One call; its answer as the API wrote it."""

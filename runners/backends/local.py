@@ -14,6 +14,8 @@ import fcntl
 import hashlib
 import json
 import os
+import pwd
+import shutil
 import signal
 import stat
 import subprocess
@@ -24,13 +26,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from runners.agent import processes, trees, users
-from runners.backends.base import Backend, BackendError, BackendSettings
+from runners.backends.base import Backend, BackendError, BackendSettings, Finding
 from runners.bundle import build_agent
 from runners.spec import MachineOrder, Offer, Sighting
 
 _MARK = "BENCHBOT_MACHINE"
 _UIDS = range(61200, 62000)
 _LAST_WORDS_BYTES = 4000
+_ROOM_GB = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,7 @@ class LocalBackend(Backend):
     """Processes on this host, free of charge."""
 
     name = "local"
+    billed = False
 
     def __init__(self, settings: BackendSettings) -> None:
         super().__init__(settings)
@@ -92,6 +96,23 @@ class LocalBackend(Backend):
     async def diagnose(self, name: str, zone: str) -> str:
         """The end of what the agent printed."""
         return await asyncio.to_thread(_tail, self.folder / name / "agent.log")
+
+    async def check(self, hardware: Mapping[str, Mapping[str, str]]) -> tuple[Finding, ...]:
+        """Also whose user the code is, git, free disk, and the environment that runs are layered on."""
+        found = [*await super().check(hardware), self._whose_code(), _git(), _disk(self.folder)]
+        base = self.settings.options.get("base_environment", "")
+        return (*found, *([_base_environment(Path(base), self._root)] if base else []))
+
+    def _whose_code(self) -> Finding:
+        about, me = "isolation", pwd.getpwuid(os.geteuid()).pw_name if os.geteuid() else "root"
+        if self._root:
+            return Finding(about=about, level="ok", sentence="Each lease's code runs as a user of its own.")
+        if not self.isolates():
+            told = f"Strangers' code runs as {me}, who can read the bot's database and key."
+            advice = "Run the bot as root, or take trust_all out of [local]."
+            return Finding(about=about, level="warning", sentence=told, advice=advice)
+        told = f"Code of people with write right runs as {me}, who also runs the bot; strangers' code is refused."
+        return Finding(about=about, level="ok", sentence=told)
 
     def clear(self) -> None:
         """Remove the environments, inputs and interpreters that are kept from lease to lease."""
@@ -145,6 +166,7 @@ class LocalBackend(Backend):
         words += ["--token-file", str(folder / "token"), "--environment-file", str(folder / "environment.json")]
         words += ["--folder", str(folder / "lease"), "--cache", str(self.folder / "_cache")]
         words += ["--deadline", str(order.deadline_at)]
+        words += ["--member", str(order.member)]
         words += ["--trusted"] if order.trusted else []
         words += ["--uid", str(label.uid)] if label.uid is not None else []
         words += ["--base-environment", options["base_environment"]] if options.get("base_environment") else []
@@ -285,6 +307,36 @@ def _refuse_others(folder: Path) -> None:
     info = folder.lstat()
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != 0 or info.st_mode & 0o022:
         raise BackendError("config", f"{folder} belongs to somebody else; remove it, or choose another data folder.")
+
+
+def _git() -> Finding:
+    if path := shutil.which("git"):
+        return Finding(about="git", level="ok", sentence=f"It is {path}.")
+    return Finding(about="git", level="fault", sentence="It is not installed.", advice="apt-get install git")
+
+
+def _disk(folder: Path) -> Finding:
+    # what is behind a closed door counts as not there
+    existing = next(path for path in (folder, *folder.parents) if os.path.exists(path))
+    free_gb = shutil.disk_usage(existing).free / 1e9
+    told = f"{free_gb:.0f} GB are free for machines in {folder}."
+    if free_gb >= _ROOM_GB:
+        return Finding(about="disk", level="ok", sentence=told)
+    advice = f"Two environments and their checkpoints need about {_ROOM_GB} GB: set `data_folder`, or make room."
+    return Finding(about="disk", level="warning", sentence=told, advice=advice)
+
+
+def _base_environment(folder: Path, root: bool) -> Finding:
+    about, python = "base environment", folder / "bin" / "python"
+    if not os.access(python, os.X_OK):
+        advice = f"python3 -m venv {folder}, or set `base_environment` in [local] to another one."
+        return Finding(about=about, level="fault", sentence=f"There is no {python}.", advice=advice)
+    closed = [path for path in (folder, *folder.resolve().parents) if root and not path.stat().st_mode & stat.S_IXOTH]
+    if closed:
+        told = f"The users of the leases cannot get into {closed[-1]}."
+        advice = f"chmod o+x {closed[-1]}, or move the environment."
+        return Finding(about=about, level="fault", sentence=told, advice=advice)
+    return Finding(about=about, level="ok", sentence=f"It is {folder}.")
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -17,13 +17,16 @@ import json
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from runners.backends.base import Backend, BackendError, BackendSettings
+from runners.backends.base import Backend, BackendError, BackendSettings, Finding, finding_of
+from runners.checks import tpu as checks
 from runners.google import CloudAwayError, GoogleApi, Refused
+from runners.prices import list_price
 from runners.protocol import PREFIX
 from runners.spec import MachineOrder, Offer, Sighting
+from runners.tpus import shape_of
 from templates import load
 
 _DEADLINE_GRACE_S = 900
@@ -34,26 +37,6 @@ _FLEX_START_LONGEST_S = 7 * 86_400
 _STARTING = ("CREATING", "STARTING", "RESTARTING", "REIMAGING", "REPAIRING", "UNKNOWN", "STATE_UNSPECIFIED")
 _WAITING = ("CREATING", "ACCEPTED", "WAITING_FOR_RESOURCES", "STATE_UNSPECIFIED")
 _TAKEN_BACK = ("SUSPENDING", "SUSPENDED")
-
-
-@dataclass(frozen=True, slots=True)
-class Tpu:
-    """A generation: what its types begin with, how many they count to a chip, chips on one host, what it boots."""
-
-    prefix: str
-    per_chip: int
-    chips: tuple[int, ...]
-    runtime: str
-
-
-TPUS = {
-    "v2": Tpu("v2", 2, (4,), "tpu-ubuntu2204-base"),
-    "v3": Tpu("v3", 2, (4,), "tpu-ubuntu2204-base"),
-    "v4": Tpu("v4", 2, (4,), "tpu-ubuntu2204-base"),
-    "v5e": Tpu("v5litepod", 1, (1, 4, 8), "v2-alpha-tpuv5-lite"),
-    "v5p": Tpu("v5p", 2, (4,), "v2-alpha-tpuv5"),
-    "v6e": Tpu("v6e", 1, (1, 4, 8), "v2-alpha-tpuv6e"),
-}
 # how the chips of one host lie
 _BOUNDS = {1: "1,1,1", 4: "2,2,1", 8: "2,4,1"}
 
@@ -76,7 +59,7 @@ class TpuBackend(Backend):
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
         """Every zone with the first kind of provisioning, then every zone with the second."""
         merged = {**self.settings.options, **options}
-        accelerator_type, _, _ = _shape(merged)
+        accelerator_type, chips, _ = shape_of(merged)
         _account(merged)
         kinds = _words(merged.get("provisioning", "standard"))
         for kind in kinds:
@@ -87,9 +70,12 @@ class TpuBackend(Backend):
                 backend=self.name,
                 zone=zone,
                 machine_type=accelerator_type,
+                price_usd_per_hour=list_price(self.name, {accelerator_type.rpartition("-")[0]: chips}, kind, zone),
                 provisioning=kind,
                 scopes=(self._project(), zone.rpartition("-")[0], zone),
                 queued=_is_queued(kind, merged),
+                device="tpu",
+                devices=max(1, chips),
             )
             for kind in kinds
             for zone in _words(merged.get("zones", ""))
@@ -159,6 +145,18 @@ class TpuBackend(Backend):
         except (Refused, BackendError):
             words.append("no stage was reached")
         return "\n".join(words)
+
+    async def check(self, hardware: Mapping[str, Mapping[str, str]]) -> tuple[Finding, ...]:
+        """Also permissions, and whether each zone has the type and what it boots."""
+        found, offers = await self.check_offers(hardware)
+        runtimes = {name: shape_of({**self.settings.options, **hardware[name]})[2] for name in offers}
+        try:
+            looked = await checks.look(self._api, self.settings.options, self._project(), offers, runtimes)
+        except BackendError as error:
+            return (*found, finding_of("project", error, "Change [backends.tpu] in benchbot.toml."))
+        if any(finding.about == "project" and finding.level == "fault" for finding in looked):
+            return (*found, *looked)
+        return (*found, *looked, await self.check_machines())
 
     async def _both(self, name: str, zone: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """The node and its queued resource."""
@@ -232,7 +230,7 @@ def _told(refused: Refused, zone: str) -> BackendError | CloudAwayError:
 
 def _node(order: MachineOrder, options: Mapping[str, str]) -> dict[str, Any]:
     """The node as the API wants it."""
-    accelerator_type, chips, runtime = _shape(options)
+    accelerator_type, chips, runtime = shape_of(options)
     script = load("machines", "startup.sh").render(
         server_url=order.server_url,
         agent_path=f"{PREFIX}/agent.pyz",
@@ -243,6 +241,7 @@ def _node(order: MachineOrder, options: Mapping[str, str]) -> dict[str, Any]:
         tpus=chips,
         environment=json.dumps(_environment(accelerator_type, chips)),
         uid=_CODE_UID,
+        member=order.member,
         trusted=order.trusted,
     )
     network = {key: options[key] for key in ("network", "subnetwork") if options.get(key)}
@@ -280,32 +279,6 @@ def _queued_resource(
         body["provisioningModel"] = "FLEX_START"
         body["runDuration"] = {"maxRunDuration": f"{min(lives_s, _FLEX_START_LONGEST_S)}s"}
     return body
-
-
-def _shape(options: Mapping[str, str]) -> tuple[str, int, str]:
-    """Accelerator type, chips (0: not known) and runtime version. Raises BackendError."""
-    wanted, runtime, count = options.get("accelerator_type", ""), options.get("runtime_version", ""), ""
-    if wanted:
-        prefix, _, count = wanted.rpartition("-")
-        name = next((name for name, tpu in TPUS.items() if tpu.prefix == prefix), "")
-        if not name and runtime:
-            return wanted, 0, runtime
-    else:
-        name, count = options.get("tpu", ""), options.get("count", "1")
-    if name not in TPUS:
-        raise BackendError(
-            "config",
-            f"Set `tpu` to one of {', '.join(TPUS)} with `count`, or `accelerator_type`; for another generation set "
-            "`accelerator_type` and `runtime_version`.",
-        )
-    tpu = TPUS[name]
-    if not count.isdigit():
-        raise BackendError("config", f"count is a whole number of chips, not {count}.")
-    chips = int(count) // tpu.per_chip if wanted else int(count)
-    if chips not in tpu.chips:
-        counts = ", ".join(str(each) for each in tpu.chips)
-        raise BackendError("config", f"{name} comes {counts} chips to a machine, not {chips}.")
-    return f"{tpu.prefix}-{chips * tpu.per_chip}", chips, runtime or tpu.runtime
 
 
 def _account(options: Mapping[str, str]) -> str:

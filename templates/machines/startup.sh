@@ -20,6 +20,8 @@ stage "booted"
 command -v python3 >/dev/null || finish "failed: the image has no python3"
 umask 077
 mkdir -p /var/lib/benchbot && cd /var/lib/benchbot || finish "failed: no disk to write to"
+# the code's user goes through here to its own folders, and cannot look around
+chmod 711 .
 # one that the cloud starts again would run the lease a second time
 [ -e agent.log ] && finish "failed: the machine was started again"
 ask "$metadata/attributes/benchbot-token" >token || finish "failed: the metadata server gave no token"
@@ -53,7 +55,7 @@ iptables -I OUTPUT -d 169.254.169.254 -p tcp --dport 80 -m owner --uid-owner {{ 
 umask 022
 stage "agent started"
 python3 agent.pyz --server {{ server_url }} --lease {{ lease_id }} --token-file token --folder lease --cache cache \
-  --deadline {{ deadline_at }} --uid {{ uid }}{{ " --trusted" if trusted else "" }} \
+  --deadline {{ deadline_at }} --uid {{ uid }} --member {{ member }}{{ " --trusted" if trusted else "" }} \
   {{ "--environment-file environment.json " if environment else "" }}>agent.log 2>&1
 status=$?
 tail -c 2000 agent.log

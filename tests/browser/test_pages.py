@@ -55,6 +55,9 @@ async def test_results_read_well_on_every_screen(world: World, visit: Visit, wid
     await page.goto(base)
     await expect(page.get_by_text("/benchmark resnet50").first).to_be_visible()
     await _fits(page)
+    await page.get_by_role("link", name="What they cost").click()
+    await expect(page.get_by_role("heading", name="Newest requests")).to_be_visible()
+    await _fits(page)
     await page.goto(f"{world.sandbox.url}/{FULL_NAME}/pull/1")
     await _fits(page)
 

@@ -1,6 +1,8 @@
 """Every method of our client against a server that judges its calls by GitHub's description and answers with GitHub's
 own examples. What the local GitHub may misunderstand in the same way as we do is found here."""
 
+from email.utils import parsedate_to_datetime
+
 import pytest
 
 from bot.core.nouns import Person
@@ -169,6 +171,19 @@ async def test_deliveries(vendor: Vendor) -> None:
     vendor.put("POST", "/app/hook/deliveries/12345678/attempts", {}, 202)
     await vendor.github.redeliver(12345678)
     assert vendor.last()[:2] == ("POST", "/app/hook/deliveries/12345678/attempts")
+
+
+async def test_the_app_itself(vendor: Vendor) -> None:
+    vendor.show("GET", "/app")
+    assert (await vendor.github.app())["slug"] == "octoapp"
+    vendor.show("GET", "/app/hook/config")
+    assert (await vendor.github.hook())["url"] == "https://example.com/webhook"
+    vendor.show("GET", "/app/installations")
+    assert [each["id"] async for each in vendor.github.installations()] == [1]
+    assert vendor.last()[2] == {"per_page": "100"}
+    assert all(call.headers["Authorization"].lower().startswith("bearer ey") for call in vendor.calls)
+    date, came_at = vendor.github.dated
+    assert abs(parsedate_to_datetime(date).timestamp() - came_at) < 5
 
 
 async def test_a_token_is_fetched_once_and_sent(vendor: Vendor) -> None:

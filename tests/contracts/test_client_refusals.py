@@ -18,6 +18,11 @@ async def _all(found: AsyncIterator[Any]) -> None:
         pass
 
 
+async def _ask(github: GitHub) -> Any:
+    github._installations["o/r"] = 5
+    return await github.ask("GET", "o/r", "/actions/runs/7/jobs", {})
+
+
 # one call of each method, and the path that it asks
 Step = Callable[[GitHub], Awaitable[Any]]
 EVERY: dict[str, tuple[str, str, Step]] = {
@@ -38,9 +43,14 @@ EVERY: dict[str, tuple[str, str, Step]] = {
     "create_check": ("POST", "/check-runs", lambda g: g.create_check(WHERE, CHECK)),
     "update_check": ("PATCH", "/check-runs/3", lambda g: g.update_check(WHERE, 3, CHECK)),
     "find_check": ("GET", f"/commits/{SHA}/check-runs", lambda g: g.find_check(WHERE, SHA, "n", "r1")),
+    "app": ("GET", "/app", lambda g: g.app()),
+    "hook": ("GET", "/app/hook/config", lambda g: g.hook()),
+    "installations": ("GET", "/app/installations", lambda g: _all(g.installations())),
     "deliveries": ("GET", "/app/hook/deliveries", lambda g: _all(g.deliveries())),
     "redeliver": ("POST", "/app/hook/deliveries/3/attempts", lambda g: g.redeliver(3)),
     "installation_token": ("POST", "/app/installations/9/access_tokens", lambda g: g.installation_token(9)),
+    "installation_of": ("GET", "/repos/o/r/installation", lambda g: g.installation_of("o/r")),
+    "ask": ("GET", "/repos/o/r/actions/runs/7/jobs", _ask),
 }
 # None for an answer that may be another one a little later
 REFUSALS: list[tuple[int, str, dict[str, str], type[Exception] | None]] = [
@@ -65,7 +75,7 @@ def test_every_method_is_listed() -> None:
 @pytest.mark.parametrize("name", EVERY)
 async def test_what_passes_is_told_from_what_stays(vendor: Vendor, name: str) -> None:
     method, path, call = EVERY[name]
-    path = path if path.startswith(("/app/", "/repos/")) else REPOSITORY + path
+    path = path if path.startswith(("/app", "/repos/")) else REPOSITORY + path
     for status, message, more, expected in REFUSALS:
         headers = {"X-RateLimit-Limit": "5000", "X-RateLimit-Reset": "1", "X-RateLimit-Remaining": "1"} | more
         body = {"message": message, "documentation_url": "https://docs.github.com/rest", "status": str(status)}

@@ -156,6 +156,8 @@ async def test_what_the_bot_does(place: Place) -> None:
         first = sandbox.hooks.waiting[0]
         await sandbox.hooks.send(session, first)
         assert [delivery["guid"] async for delivery in github.deliveries()] == [first.guid]
+        assert (await github.hook())["url"] == place.land.app.webhook_url
+        # installations are not asked for here: GitHub describes their account as a user and an enterprise at once
         await github.redeliver(first.id)
         assert [each.guid for each in sandbox.hooks.waiting if each.redelivery] == [first.guid]
 

@@ -38,7 +38,13 @@ class AgentServer:
         self.deadline_at = deadline_at
         self.heartbeat_s = heartbeat_s
         self.faults = Faults()
+        # what the lease is claimed with: "token" or "identity"
+        self.proof = "token"
         self.nonces: list[str] = []
+        self.ready: dict[int, str] = {}
+        self.port = 0
+        self.met: dict[str, str] = {}
+        self.bundle = b""
         self.events: list[dict[str, Any]] = []
         self.heartbeats: list[dict[str, Any]] = []
         self.files: dict[tuple[str, str], bytearray] = {}
@@ -60,6 +66,7 @@ class AgentServer:
     async def start(self) -> None:
         """Listen; a second start after `stop` listens on the same port again."""
         app = web.Application(client_max_size=2 * protocol.CHUNK_BYTES)
+        app.router.add_get(f"{protocol.PREFIX}/agent.pyz", self._agent)
         app.router.add_post(f"{protocol.PREFIX}/claim", self._claim)
         app.router.add_post(f"{protocol.PREFIX}/heartbeat", self._heartbeat)
         app.router.add_post(f"{protocol.PREFIX}/event", self._event)
@@ -67,6 +74,7 @@ class AgentServer:
         app.router.add_get(f"{protocol.PREFIX}/runs/{{run}}/files/{{path:.+}}", self._get)
         app.router.add_post(f"{protocol.PREFIX}/runs/{{run}}/manifest", self._manifest)
         app.router.add_post(f"{protocol.PREFIX}/finish", self._finish)
+        app.router.add_post(f"{protocol.PREFIX}/ready", self._ready)
         app.router.add_get(f"{protocol.PREFIX}/source/{{name}}/info/refs", self._refs)
         app.router.add_post(f"{protocol.PREFIX}/source/{{name}}/git-upload-pack", self._upload_pack)
         app.router.add_get("/inputs/{text}", self._input)
@@ -99,20 +107,28 @@ class AgentServer:
         async with self.told:
             self.told.notify_all()
 
-    def _check(self, request: web.Request, kind: str) -> None:
-        if request.headers.get("Authorization") != f"Bearer {CREDENTIAL}":
+    def _check(self, request: web.Request, kind: str) -> int:
+        """Which host of the lease calls."""
+        credential, _, member = request.headers.get("Authorization", "").partition("/")
+        if credential != f"Bearer {CREDENTIAL}":
             raise web.HTTPUnauthorized
         if self.faults.gone:
             raise web.HTTPGone
         if self.faults.busy[kind] > 0:
             self.faults.busy[kind] -= 1
             raise web.HTTPServiceUnavailable
+        return int(member or "0")
+
+    async def _agent(self, request: web.Request) -> web.StreamResponse:
+        return web.Response(body=self.bundle)
 
     async def _claim(self, request: web.Request) -> web.StreamResponse:
         message = await request.json()
-        if message["token"] != TOKEN or (self.nonces and message["nonce"] != self.nonces[0]):
+        member = message["member"]
+        if message[self.proof] != TOKEN or (not member and self.nonces and message["nonce"] != self.nonces[0]):
             raise web.HTTPForbidden(text=json.dumps({"sentence": "claimed by another"}))
-        self.nonces.append(message["nonce"])
+        if not member:
+            self.nonces.append(message["nonce"])
         await self._notify()
         if self.faults.lost_claims:
             self.faults.lost_claims -= 1
@@ -120,7 +136,7 @@ class AgentServer:
             request.transport.close()
         return web.json_response(
             {
-                "credential": CREDENTIAL,
+                "credential": f"{CREDENTIAL}/{member}" if member else CREDENTIAL,
                 "heartbeat_s": self.heartbeat_s,
                 "deadline_at": self.deadline_at,
                 "work": self.work,
@@ -128,20 +144,33 @@ class AgentServer:
         )
 
     async def _heartbeat(self, request: web.Request) -> web.StreamResponse:
-        self._check(request, "heartbeat")
+        member = self._check(request, "heartbeat")
         self.heartbeats.append(await request.json())
         await self._notify()
-        return web.json_response({"stop": self.faults.stop, "deadline_at": self.deadline_at})
+        run = self.ready.get(member, "")
+        failed = [event for event in self.events if event.get("reason") and event.get("run") == run]
+        abort = {"abort": run, "why": f"elsewhere: {failed[0]['sentence']}"} if failed else {}
+        return web.json_response({"stop": self.faults.stop, "deadline_at": self.deadline_at, **abort})
+
+    async def _ready(self, request: web.Request) -> web.StreamResponse:
+        member, message = self._check(request, "ready"), await request.json()
+        self.ready[member] = message["run"]
+        self.port = message.get("port", self.port)
+        if len(self.ready) == self.work["hosts"] and len(set(self.ready.values())) == 1:
+            self.met[message["run"]] = f"127.0.0.1:{self.port}"
+        go = message["run"] in self.met
+        return web.json_response({"go": go, "leader": self.met.get(message["run"], "")})
 
     async def _event(self, request: web.Request) -> web.StreamResponse:
-        self._check(request, "event")
-        self.events.append(await request.json())
+        member = self._check(request, "event")
+        self.events.append({**await request.json(), **({"member": member} if member else {})})
         await self._notify()
         return web.json_response({})
 
     async def _put(self, request: web.Request) -> web.StreamResponse:
-        self._check(request, "put")
+        member = self._check(request, "put")
         run, path = request.match_info["run"], request.match_info["path"]
+        path = f"host-{member}/{path}" if member else path
         offset = int(request.query["offset"])
         body = await request.read()
         kept = self.files.setdefault((run, path), bytearray())
@@ -162,7 +191,8 @@ class AgentServer:
         return web.Response(body=bytes(kept)) if kept is not None else web.Response(status=404)
 
     async def _manifest(self, request: web.Request) -> web.StreamResponse:
-        self._check(request, "manifest")
+        if self._check(request, "manifest"):
+            return web.json_response({"wanted": []})
         run = request.match_info["run"]
         files = (await request.json())["files"]
         wanted = []
@@ -182,7 +212,8 @@ class AgentServer:
         return web.json_response({"wanted": wanted})
 
     async def _finish(self, request: web.Request) -> web.StreamResponse:
-        self._check(request, "finish")
+        if self._check(request, "finish"):
+            return web.json_response({})
         self.finished = await request.json()
         await self._notify()
         return web.json_response({})

@@ -23,6 +23,7 @@ class Cloud:
     ordered: list[str] = field(default_factory=list)
     ordered_at: list[float] = field(default_factory=list)
     not_isolated: str = ""
+    at_most: int = 1_000
     # machines that were taken back, as a cloud does with spot machines; `spot` is what the offers say
     taken_back: set[str] = field(default_factory=set)
     spot: bool = False
@@ -41,6 +42,7 @@ class FakeBackend(Backend):
     """The `local` hardware of stories."""
 
     name = "local"
+    billed = False
     cloud: Cloud
 
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
@@ -53,6 +55,8 @@ class FakeBackend(Backend):
         zone = order.offer.zone
         self.cloud.ordered.append(zone)
         self.cloud.ordered_at.append(self.cloud.clock())
+        if len(self.cloud.machines) >= self.cloud.at_most and order.name not in self.cloud.machines:
+            raise BackendError("no_capacity", "The zone is sold out.")
         if zone in self.cloud.refuses:
             raise self.cloud.refuses[zone]
         if zone not in self.cloud.refuses_late and order.name not in self.cloud.machines:

@@ -7,7 +7,7 @@ documentation.
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,12 +15,15 @@ from aiohttp import web
 
 from runners.backends.base import BackendSettings
 from runners.backends.gce import GceBackend
+from runners.gpus import GPUS
 from runners.spec import MachineOrder, Offer
 from tests.harness.discovery import description
 from tests.harness.google import PROJECT, GoogleService, Json
 
 IMAGE = "common-cu129-ubuntu-2204-nvidia-580-v20261101"
 _BASE = f"/compute/v1/projects/{PROJECT}"
+ZONES = ("us-central1-a", "us-east1-b")
+_QUOTAS = ("NVIDIA_A100_GPUS", "PREEMPTIBLE_NVIDIA_A100_GPUS", "NVIDIA_T4_GPUS", "NVIDIA_L4_GPUS")
 _STATES = ("PROVISIONING", "STAGING", "RUNNING", "STOPPING", "TERMINATED")
 
 
@@ -58,6 +61,10 @@ class ComputeEngine(GoogleService):
         self.operations: list[Json] = []
         self.inserts: list[tuple[str, str]] = []
         self.console: dict[str, str] = {}
+        # limit and usage by metric, in every region; what a zone does not have: a machine type, an accelerator
+        self.quotas: dict[str, tuple[float, float]] = {"GPUS_ALL_REGIONS": (8, 0), **dict.fromkeys(_QUOTAS, (8, 0))}
+        self.without: set[tuple[str, str]] = set()
+        self.compute_off = False
         self._numbers = iter(range(1, 1_000_000))
 
     def routes(self, app: web.Application) -> None:
@@ -71,6 +78,12 @@ class ComputeEngine(GoogleService):
         app.router.add_get(f"{zone}/operations", self._operations)
         app.router.add_get(f"{_BASE}/aggregated/instances", self._aggregated)
         app.router.add_get("/compute/v1/projects/{project}/global/images/family/{family}", self._image)
+        app.router.add_get("/compute/v1/projects/{project}", self._project)
+        app.router.add_get(f"{_BASE}/regions/{{region}}", self._region)
+        app.router.add_get(zone, self._zone)
+        app.router.add_get(f"{zone}/{{kind:machineTypes|acceleratorTypes}}/{{name}}", self._type)
+        app.router.add_get("/compute/v1/projects/{project}/global/networks/{name}", self._network)
+        app.router.add_get("/compute/v1/projects/{project}/regions/{region}/subnetworks/{name}", self._network)
 
     def refusal(self) -> web.Response:
         """For a call that nobody signed."""
@@ -165,6 +178,12 @@ class ComputeEngine(GoogleService):
                 del self.instances[zone, found]
                 self._operation("compute.instances.preempted", zone, name, "")
 
+    def power_off(self, name: str) -> None:
+        """The instance shuts itself down."""
+        for (_, found), instance in self.instances.items():
+            if found == name and instance.state == "RUNNING":
+                instance.state = "TERMINATED"
+
     async def _get(self, request: web.Request) -> web.Response:
         instance = self.instances.get((request.match_info["zone"], request.match_info["name"]))
         return web.json_response(_shown(instance)) if instance else _missing(request)
@@ -219,6 +238,51 @@ class ComputeEngine(GoogleService):
         if request.match_info["family"] != "common-cu129-ubuntu-2204-nvidia-580":
             return _missing(request)
         return web.json_response({"kind": "compute#image", "name": IMAGE, "status": "READY"})
+
+    # ---- what is there ----------------------------------------------------------------------------------------------
+
+    async def _project(self, request: web.Request) -> web.Response:
+        if self.compute_off:
+            return _error(403, "accessNotConfigured", "Compute Engine API has not been used in this project before.")
+        if request.match_info["project"] != PROJECT:
+            return _missing(request)
+        named = self._quotas(("GPUS_ALL_REGIONS",))
+        return web.json_response({"kind": "compute#project", "name": PROJECT, "quotas": named})
+
+    async def _region(self, request: web.Request) -> web.Response:
+        metrics = [metric for metric in self.quotas if metric != "GPUS_ALL_REGIONS"]
+        region = request.match_info["region"]
+        return web.json_response({"kind": "compute#region", "name": region, "quotas": self._quotas(metrics)})
+
+    def _quotas(self, metrics: Iterable[str]) -> list[Json]:
+        known = {metric: self.quotas[metric] for metric in metrics if metric in self.quotas}
+        return [{"metric": metric, "limit": limit, "usage": usage} for metric, (limit, usage) in known.items()]
+
+    async def _zone(self, request: web.Request) -> web.Response:
+        zone = request.match_info["zone"]
+        if zone not in ZONES:
+            return _missing(request)
+        return web.json_response({"kind": "compute#zone", "name": zone, "status": "UP"})
+
+    async def _type(self, request: web.Request) -> web.Response:
+        """Every type that our own table knows, with the GPUs that are part of it."""
+        zone, kind, name = (request.match_info[key] for key in ("zone", "kind", "name"))
+        known = {machine_type for gpu in GPUS.values() for machine_type in gpu.machine_types.values()}
+        known |= {gpu.accelerator for gpu in GPUS.values()}
+        if zone not in ZONES or (zone, name) in self.without or name not in known:
+            return _missing(request)
+        if kind == "acceleratorTypes":
+            return web.json_response({"kind": "compute#acceleratorType", "name": name})
+        count = re.fullmatch(r"a2-highgpu-(\d)g", name)
+        built_in = {"guestAcceleratorType": "nvidia-tesla-a100", "guestAcceleratorCount": int(count[1]) if count else 0}
+        gpus = {"accelerators": [built_in]} if count else {}
+        return web.json_response({"kind": "compute#machineType", "name": name, "zone": zone, **gpus})
+
+    async def _network(self, request: web.Request) -> web.Response:
+        name, region = request.match_info["name"], request.match_info.get("region")
+        if (request.match_info["project"], name) != (PROJECT, "default"):
+            return _missing(request)
+        return web.json_response({"kind": f"compute#{'sub' if region else ''}network", "name": name})
 
     def _operation(self, kind: str, zone: str, name: str, asked: str) -> Json:
         number = next(self._numbers)

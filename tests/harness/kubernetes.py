@@ -7,7 +7,7 @@ of its documentation.
 import base64
 import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -34,6 +34,8 @@ _KINDS = {
     "events": "Event",
     "networkpolicies": "NetworkPolicy",
 }
+# what may be read beside our namespace's own objects
+_AROUND = ("namespaces", "nodes", "resourcequotas")
 _VERBS = {
     "_post": "create",
     "_get": "get",
@@ -79,6 +81,10 @@ class KubernetesApi:
     ) -> None:
         self.clock, self.boot_s, self.delete_s, self.queue_s = clock, boot_s, delete_s, queue_s
         self.faults, self.level = Faults(), "baseline"
+        # rights that the account does not have: "list pods", "list nodes" ...
+        self.lacking: set[str] = set()
+        self.nodes: list[Json] = [node_of("node-1", {"cloud.google.com/gke-accelerator": "nvidia-l4"}, gpus=1)]
+        self.resource_quotas: list[Json] = []
         self.objects: dict[str, dict[str, Json]] = {plural: {} for plural in _KINDS}
         self.violations: list[str] = []
         self.made: list[str] = []
@@ -95,6 +101,7 @@ class KubernetesApi:
     async def start(self) -> None:
         """Listen on a port of loopback."""
         app = web.Application(middlewares=[self._judged, self._known])
+        app.router.add_get("/api/v1/namespaces/{namespace}/{plural:resourcequotas}", self._quotas)
         for base in ("/api/v1", "/apis/batch/v1", "/apis/networking.k8s.io/v1"):
             place = f"{base}/namespaces/{{namespace}}/{{plural}}"
             app.router.add_post(place, self._post)
@@ -103,6 +110,9 @@ class KubernetesApi:
             app.router.add_get(f"{place}/{{name}}", self._get)
             app.router.add_delete(f"{place}/{{name}}", self._delete)
         app.router.add_get("/api/v1/namespaces/{namespace}/pods/{name}/log", self._log)
+        app.router.add_post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", self._review)
+        app.router.add_get("/api/v1/{plural:nodes}", self._nodes)
+        app.router.add_get("/api/v1/{plural:namespaces}/{namespace}", self._namespace)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=loopback()[0]).start()
@@ -131,6 +141,9 @@ class KubernetesApi:
         if request.headers.get("Authorization") != f"Bearer {self.token}":
             return _status(401, "Unauthorized", "Unauthorized")
         plural, namespace = request.match_info.get("plural", "pods"), NAMESPACE
+        if plural in _AROUND or request.path.endswith("/selfsubjectaccessreviews"):
+            seen: web.StreamResponse = await handler(request)
+            return seen
         group = "/api/v1" if plural not in _GROUPS else f"/apis/{_GROUPS[plural]}"
         if plural not in _KINDS or not request.path.startswith(f"{group}/namespaces/"):
             return _status(404, "NotFound", "the server could not find the requested resource")
@@ -210,6 +223,35 @@ class KubernetesApi:
         if pod["status"]["phase"] == "Pending":
             return _status(400, "BadRequest", 'container "agent" in pod is waiting to start: ContainerCreating')
         return web.Response(text=self.logs.get(_machine(pod), "benchbot: agent started\n"))
+
+    async def _review(self, request: web.Request) -> web.Response:
+        """Whether the account has a right; kept nowhere."""
+        body = await request.json()
+        asked = body["spec"]["resourceAttributes"]
+        name = "/".join(word for word in (asked["resource"], asked.get("subresource", "")) if word)
+        allowed = asked["namespace"] == NAMESPACE and f"{asked['verb']} {name}" not in self.lacking
+        return web.json_response({**body, "metadata": {}, "status": {"allowed": allowed}}, status=201)
+
+    async def _nodes(self, request: web.Request) -> web.Response:
+        wanted = [pair.split("=") for pair in request.query.get("labelSelector", "").split(",") if pair]
+        found = [
+            node for node in self.nodes if all(node["metadata"]["labels"].get(key) == value for key, value in wanted)
+        ]
+        return self._around("list nodes", {"kind": "NodeList", "apiVersion": "v1", "metadata": {}, "items": found})
+
+    async def _namespace(self, request: web.Request) -> web.Response:
+        labels = {"pod-security.kubernetes.io/enforce": self.level} if self.level else {}
+        meta = {"name": request.match_info["namespace"], "labels": labels}
+        return self._around("get namespaces", {"kind": "Namespace", "apiVersion": "v1", "metadata": meta})
+
+    async def _quotas(self, request: web.Request) -> web.Response:
+        items = {"kind": "ResourceQuotaList", "apiVersion": "v1", "metadata": {}, "items": self.resource_quotas}
+        return self._around("list resourcequotas", items)
+
+    def _around(self, right: str, answer: Json) -> web.Response:
+        if right in self.lacking:
+            return _status(403, "Forbidden", f'{right.split()[1]} is forbidden: User "bot" cannot {right}')
+        return web.json_response(answer)
 
     def _selected(self, request: web.Request, plural: str) -> Iterator[Json]:
         assert set(request.query) <= {"labelSelector", "fieldSelector"}, request.query_string
@@ -405,6 +447,24 @@ class KubernetesApi:
 
     def _stamp(self) -> str:
         return datetime.fromtimestamp(int(self.clock()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def node_of(name: str, labels: Mapping[str, str], *, gpus: int) -> Json:
+    """A node that takes pods."""
+    has = {"allocatable": {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": str(gpus)}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": dict(labels)}, "status": has}
+
+
+def quota_of(name: str, **amounts: tuple[str, str]) -> Json:
+    """A ResourceQuota with what it allows and what is used; `requests_gpu` is requests.nvidia.com/gpu."""
+    named = {
+        key.replace("requests_gpu", "requests.nvidia.com/gpu").replace("_", "."): of for key, of in amounts.items()
+    }
+    status = {
+        "hard": {key: hard for key, (hard, _) in named.items()},
+        "used": {key: used for key, (_, used) in named.items()},
+    }
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "status": status}
 
 
 def _machine(thing: Json) -> str:

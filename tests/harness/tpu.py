@@ -22,6 +22,10 @@ from tests.harness.discovery import Description, description
 from tests.harness.google import PROJECT, GoogleService, Json
 
 ACCOUNT = f"machines@{PROJECT}.iam.gserviceaccount.com"
+# what each zone knows
+TYPES = ("v2-8", "v5litepod-1", "v5litepod-4", "v5litepod-8", "v6e-8")
+VERSIONS = ("tpu-ubuntu2204-base", "v2-alpha-tpuv5-lite", "v2-alpha-tpuv6e")
+ZONES = ("us-central1-a", "us-west4-b")
 _STATUS = {
     "INVALID_ARGUMENT": (3, 400),
     "NOT_FOUND": (5, 404),
@@ -97,6 +101,8 @@ class CloudTpu(GoogleService):
         self.nodes: dict[tuple[str, str], Thing] = {}
         self.queued: dict[tuple[str, str], Thing] = {}
         self.operations: list[Json] = []
+        # what a zone does not have: a type or a version
+        self.without: set[tuple[str, str]] = set()
         self.orders_taken: list[tuple[str, str, str]] = []  # zone, kind, name
         self._numbers = iter(range(1, 1_000_000))
 
@@ -110,6 +116,7 @@ class CloudTpu(GoogleService):
         app.router.add_post(f"{zone}/nodes/{{name:[^/:]+}}:getGuestAttributes", self._guest)
         app.router.add_get(f"{zone}/{{kind:nodes|queuedResources}}/{{name:[^/:]+}}", self._get)
         app.router.add_get(f"{zone}/{{kind:nodes|queuedResources|operations}}", self._list)
+        app.router.add_get(f"{zone}/{{kind:acceleratorTypes|runtimeVersions}}", self._known_things)
         app.router.add_delete(f"{zone}/nodes/{{name:[^/:]+}}", self._delete_node)
         app.router.add_delete(f"{zone}/queuedResources/{{name:[^/:]+}}", self._delete_queued)
 
@@ -264,9 +271,18 @@ class CloudTpu(GoogleService):
         else:
             things = self._things(kind).items()
             found = [_shown(kind, name, thing) for (place, name), thing in things if zone in (place, "-")]
-        at = int(request.query.get("pageToken", "0"))
-        more = {"nextPageToken": str(at + 1)} if at + 1 < len(found) else {}
-        return web.json_response({kind: found[at : at + 1], **more})
+        return _page(request, kind, found)
+
+    async def _known_things(self, request: web.Request) -> web.Response:
+        """What may be ordered in a zone."""
+        zone, kind = request.match_info["zone"], request.match_info["kind"]
+        if zone not in ZONES:
+            said = f"Permission denied on 'locations/{zone}' (or it may not exist)."
+            return _error(Fault("PERMISSION_DENIED", said))
+        word, names = ("type", TYPES) if kind == "acceleratorTypes" else ("version", VERSIONS)
+        place = f"projects/{PROJECT}/locations/{zone}/{kind}"
+        found = [{"name": f"{place}/{name}", word: name} for name in names if (zone, name) not in self.without]
+        return _page(request, kind, found)
 
     async def _delete_node(self, request: web.Request) -> web.Response:
         zone, name = request.match_info["zone"], request.match_info["name"]
@@ -328,6 +344,12 @@ class CloudTpu(GoogleService):
         }
         self.operations.append(operation)
         return operation
+
+
+def _page(request: web.Request, kind: str, found: list[Json]) -> web.Response:
+    at = int(request.query.get("pageToken", "0"))
+    more = {"nextPageToken": str(at + 1)} if at + 1 < len(found) else {}
+    return web.json_response({kind: found[at : at + 1], **more})
 
 
 def _judge(path: str) -> Description:

@@ -9,7 +9,7 @@ import random
 import re
 import shutil
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from aiohttp import ClientSession, web
 from sqlalchemy import select
 
-from bot.app import workers
+from bot.app import priced, workers
 from bot.artifacts.local import LocalStore
 from bot.github.auth import AppKey
 from bot.github.client import GitHub
@@ -133,7 +133,9 @@ class World:
         self.hold_agents = False
         self.restarts = 0
         self.told: list[str] = []
-        self.port = _free_port()
+        # held for as long as the world lives: between two processes of the bot nobody else may get it
+        self._port_held = _free_port()
+        self.port: int = self._port_held.getsockname()[1]
         self.violations: list[str] = []
         self._read: set[int] = set()
         self._handmade: set[str] = set()
@@ -142,6 +144,8 @@ class World:
         self.settings: Settings | None = None
         self.clouds: dict[str, StandIn] = {}
         self.storage: CloudStorage | None = None
+        # what else lives here and acts by itself; each says whether something happened
+        self.beside: list[Callable[[], Awaitable[bool]]] = []
         self._runner: web.AppRunner | None = None
         self._database: Database | None = None
 
@@ -263,6 +267,8 @@ class World:
         except Killed:
             await self._restart()
             return True
+        for act in self.beside:
+            moved = moved or await act()
         return moved or await self._agents()
 
     async def _deliver(self) -> bool:
@@ -300,6 +306,8 @@ class World:
             moved = True
             with suppress(Gone):  # the lease ended under the agent
                 await ScriptedAgent(self.session, order, self.script, self.by_run).run()
+            # no lease takes no time at all, and people are told how long one took
+            self.clock.now += 20.0
         return moved
 
     async def _next_due(self) -> float | None:
@@ -324,13 +332,14 @@ class World:
             )
         )
         bucket = self.storage.bucket(self.folder, self.session) if self.storage else None
+        clouds = {name: cloud.backend(self.folder) for name, cloud in self.clouds.items()}
         self.services = Services(
-            settings=settings,
+            settings=await priced(settings, {"local": backend, **clouds}),
             database=self._database,
             github=self.killer.guard(GitHub(self.session, key), "github"),
             backends={
                 "local": self.killer.guard(backend, "backend"),
-                **{name: self.killer.guard(cloud.backend(self.folder), name) for name, cloud in self.clouds.items()},
+                **{name: self.killer.guard(cloud, name) for name, cloud in clouds.items()},
             },
             artifacts=LocalStore(settings.data_folder / "artifacts"),
             bucket=self.killer.guard(bucket, "bucket") if bucket else None,
@@ -352,6 +361,10 @@ class World:
             await self._runner.cleanup()
         if self._database is not None:
             await self._database.close()
+
+    def release(self) -> None:
+        """Give the port back, for good."""
+        self._port_held.close()
 
     def _settings(self) -> Settings:
         address = f"http://127.0.0.1:{self.port}"
@@ -418,11 +431,12 @@ def _timeless(body: str) -> str:
     return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC|\b\d+(?:\.\d+)? (?:s|min|h)(?: \d+ (?:s|min))*\b", "TIME", body)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def _free_port() -> socket.socket:
+    """A port of loopback that the system gives to nobody while this is open; a server that reuses addresses can take it."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held
 
 
 @asynccontextmanager
@@ -450,6 +464,7 @@ async def open_world(folder: Path, seed: int = 0, kill_after: int | None = None)
                 await world.close_bot()
         finally:
             await world.sandbox.stop()
+            world.release()
 
 
 __all__ = ["BOT", "FULL_NAME", "Training", "World", "load", "open_world"]

@@ -12,6 +12,7 @@ from bot.__main__ import subcommands
 from bot.commands import handlers, specs
 from bot.core.lifecycle import LIFECYCLES
 from bot.web.webhook import EVENTS
+from runners.backends import find_backends
 from tests.rules.docs import PAGES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,3 +98,11 @@ def test_no_path_of_a_machine_stands_in_the_project() -> None:
             continue
         found += [f"{name}: {line.strip()[:80]}" for line in path.read_text().splitlines() if pattern.search(line)]
     assert found == []
+
+
+def test_every_backend_stands_in_the_index() -> None:
+    text = (ROOT / "docs/backends/README.md").read_text()
+    for name in find_backends():
+        assert re.search(rf"^\| `{name}` \|.*\]\(", text, re.MULTILINE), name
+    for page in (ROOT / "docs/backends").glob("*.md"):
+        assert page.name == "README.md" or f"]({page.name}" in text, page.name

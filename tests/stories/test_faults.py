@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from sqlalchemy import select
 
+from bot.core.money import Limits
 from bot.sandbox import bare
 from bot.sandbox.hub import Fault
 from bot.store.tables import Lease, Run
@@ -314,14 +315,14 @@ async def test_a_renamed_repository_is_the_same_one(world: World) -> None:
 async def test_over_the_budget(world: World) -> None:
     """More than one request may cost: refused before anything starts."""
     local = replace(world.services.settings.hardware["local"], price_usd_per_hour=4.0)
-    world.settings = replace(world.services.settings, hardware={"local": local}, budget_usd=10.0)
+    world.settings = replace(world.services.settings, hardware={"local": local}, limits=Limits(budget_usd=10.0))
     await world.close_bot()
     await world.open_bot()
     await world.says("maya", RUN)
     await world.says("maya", f"{RUN} timeout=10m budget=1usd")
     await world.says("maya", f"{RUN} timeout=10m")
     first, second, results, *_ = world.read()
-    assert "16.00 USD" in first
+    assert "23.00 USD" in first
     assert "1.00 USD" in second
     assert "no change" in results
     assert len(world.cloud.created) == 1

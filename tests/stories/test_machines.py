@@ -242,3 +242,21 @@ async def test_hardware_is_the_operators(world: World) -> None:
     assert "local" in reply
     world.script = lambda commit, seed: replace(Training(), values={"validation/accuracy": 1.0})
     assert world.cloud.created == []
+
+
+@told
+async def test_a_machine_whose_devices_do_not_work(world: World) -> None:
+    """Nothing is measured on it; another one is tried; when that one is ill as well, the comment says what was seen."""
+    world.hold_agents = True
+    ill = {"outcome": "device_unhealthy", "sentence": "torch sees 0 of 1 cuda devices"}
+    await world.says("maya", "/benchmark resnet50 pairs=1")
+    first = await world.agent()
+    await first.claim()
+    await first.post("finish", ill)
+    await world.settle()
+    second = await world.agent()
+    await second.claim()
+    await second.post("finish", ill)
+    await world.settle()
+    assert len(world.cloud.created) == 2
+    assert "torch sees 0 of 1 cuda devices" in world.read()[0]

@@ -76,6 +76,13 @@ def _delivery(call: Call) -> Delivery:
     raise not_found()
 
 
+@ROUTES.top("GET", "/app/hook/config")
+async def show_hook(call: Call) -> web.StreamResponse:
+    """Where webhooks are sent; the secret is never shown."""
+    told = {"url": _app(call).webhook_url, "content_type": "json", "insecure_ssl": "0", "secret": "********"}
+    return web.json_response(told)
+
+
 @ROUTES.top("GET", "/app/hook/deliveries")
 async def list_deliveries(call: Call) -> web.StreamResponse:
     """What was sent, newest first."""

@@ -82,7 +82,10 @@ async def show_check(call: Call) -> web.StreamResponse:
 async def list_annotations(call: Call) -> web.StreamResponse:
     """Its annotations."""
     blank = {"start_column": None, "end_column": None, "title": None, "raw_details": None}
-    return call.page(_check(call).annotations, lambda each: {**blank, "blob_href": call.hub.state.origin, **each})
+    of_jobs = {run.job_id: run.annotations for run in call.repository.runs}
+    job_id = call.number("check_run_id")
+    noted = of_jobs[job_id] if job_id in of_jobs else _check(call).annotations
+    return call.page(noted, lambda each: {**blank, "blob_href": call.hub.state.origin, **each})
 
 
 @ROUTES.below("POST", "/check-runs/{check_run_id}/rerequest", _WRITE, right="write")

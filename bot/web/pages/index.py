@@ -4,6 +4,7 @@ from aiohttp import web
 from sqlalchemy import select
 
 from bot.report.page import IndexPage, IndexRow, render_index
+from bot.store.reports import STATES
 from bot.store.tables import Request
 from bot.web.keys import SERVICES
 
@@ -26,7 +27,7 @@ async def index(request: web.Request) -> web.Response:
 
 
 def _row(row: Request, base_url: str) -> IndexRow:
-    state = {"accepted": "queued", "running": "running"}.get(row.state, "done")
+    state = STATES[row.state]
     return IndexRow(
         url=f"{base_url}/requests/{row.id}",
         full_name=row.full_name,

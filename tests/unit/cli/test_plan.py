@@ -51,7 +51,7 @@ def test_one_command_as_json(capsys: pytest.CaptureFixture[str]) -> None:
                 "runs": [{"side": "head", "seed": 1}, {"side": "base", "seed": 1}],
             }
         ],
-        "estimate_usd": 14.4,
+        "estimate_usd": 20.7,
     }
 
 
@@ -112,8 +112,8 @@ def test_a_quote_that_stays_open_is_refused(capsys: pytest.CaptureFixture[str]) 
 
 def test_estimates_of_all_commands_are_added(capsys: pytest.CaptureFixture[str]) -> None:
     said = _json(capsys, "/benchmark resnet50 on=all\n/benchmark vit")
-    # 4 runs of 2 h at 3.60 and at 4.80 USD; the second command is not billed
-    assert said["estimate_usd"] == pytest.approx(8 * 3.6 + 8 * 4.8)
+    # 4 runs of 2 h and 1 h 45 min around them at 3.60 and at 4.80 USD; the second command is not billed
+    assert said["estimate_usd"] == pytest.approx(9.75 * 3.6 + 9.75 * 4.8)
     assert [lease["hardware"] for lease in said["leases"]] == ["a100x1", "v5e-4", "local"]
 
 
@@ -129,8 +129,8 @@ def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "/benchmark resnet50 scenario=tiling seeds=2\n/benchmark vit\n/benchmark bert"]) == 0
     assert capsys.readouterr().out == (
         "line 1: /benchmark resnet50 scenario=tiling seeds=2\n"
-        "  resnet50 on a100x1, scenario tiling, init scratch: H B B H (2 seeds), at most 2h a run, 28.80 USD\n"
-        "  cost at most 28.80 USD\n"
+        "  resnet50 on a100x1, scenario tiling, init scratch: H B B H (2 seeds), at most 2h a run, 35.10 USD\n"
+        "  Cost at most 35.10 USD in all.\n"
         "  resnet50 accuracy: last of validation/accuracy, accuracy, higher is better, tolerance 0.5 pp, gate\n"
         "  resnet50, not said and taken for granted: accuracy: read as accuracy, higher is better, tolerance 0.5 pp, "
         "noise 0.3 pp, pick last\n"
@@ -185,10 +185,10 @@ def test_the_answer_in_a_comment() -> None:
     assert text.splitlines() == [
         "| benchmark | on | runs | at most | cost at most |",
         "|---|---|---|---|---|",
-        "| `resnet50` (`scratch`) | `a100x1` | H B B H | 2h a run | 28.80 USD |",
+        "| `resnet50` (`scratch`) | `a100x1` | H B B H | 2h a run | 35.10 USD |",
         "| `vit` | `local` | H H (2 seeds) | 1h a run | nothing |",
         "",
-        f"Head `{HEAD[:10]}`, base `{BASE[:10]}` (merge-base with main). Cost at most 28.80 USD in all.",
+        f"Head `{HEAD[:10]}`, base `{BASE[:10]}` (merge-base with main). Cost at most 35.10 USD in all.",
         "",
         "Only the head has `vit`: it is run alone.",
         "",
@@ -211,8 +211,23 @@ def test_a_metric_without_a_known_direction_is_told() -> None:
 
 
 def test_the_operator_s_budget_holds_for_plans_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "benchbot.toml").write_text(f"{OPERATOR}[limits]\nbudget_usd = 20\n")
+    (folder / "benchbot.toml").write_text(f"{OPERATOR}[limits]\nbudget_usd = 21\n")
     said = _json(capsys, "/benchmark resnet50\n/benchmark resnet50 pairs=1")
     assert [(each["line"], each["code"]) for each in said["refusals"]] == [(1, "budget")]
     assert [each["line"] for each in said["commands"]] == [2]
-    assert said["estimate_usd"] == pytest.approx(14.4)
+    assert said["estimate_usd"] == pytest.approx(20.7)
+    assert "This would fit: `/benchmark resnet50 pairs=1`, up to 20.70 USD." in said["refusals"][0]["hint"]
+
+
+def test_a_price_of_the_list_and_none_at_all(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = '[backends.gce]\nproject = "p"\n[hardware.a100x1]\nbackend = "gce"\ngpu = "a100"\n'
+    (folder / "benchbot.toml").write_text(f'{known}zones = ["us-central1-a"]\n[hardware.v5e-4]\nbackend = "tpu"\n')
+    said = _json(capsys, "/benchmark resnet50 pairs=1 on=a100x1")
+    assert said["estimate_usd"] == pytest.approx(5.75 * 3.68)
+    assert _json(capsys, "/benchmark resnet50 on=all")["estimate_usd"] is None
+    assert main(["plan", "/benchmark resnet50 on=v5e-4"]) == 0
+    assert "Price unknown: the operator sets price_usd_per_hour of v5e-4." in capsys.readouterr().out
+    # hosts of one's own cost nothing, also while none of them is there
+    own = '[hardware.a100x1]\nbackend = "pool"\nlabels = ["a100"]\n[hardware.v5e-4]\nbackend = "actions"\n'
+    (folder / "benchbot.toml").write_text(own)
+    assert _json(capsys, "/benchmark resnet50 on=all")["estimate_usd"] == 0

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.core.money import Limits
 from bot.settings import KEYS, Settings, load_settings, settings_tables
 
 DOC = Path(__file__).resolve().parents[3] / "docs" / "settings.md"
@@ -22,7 +23,7 @@ def test_everything_has_a_default() -> None:
     assert settings.database_url == f"sqlite+aiosqlite:///{Path.cwd()}/.benchbot/benchbot.db"
     assert settings.base_url == settings.agent_url == "http://127.0.0.1:8080"
     assert (settings.prefix, settings.app_id, settings.deployment) == ("/benchmark", 0, "main")
-    assert [(name, entry.backend, entry.price_usd_per_hour) for name, entry in settings.hardware.items()] == [
+    assert [(name, entry.backend, entry.most_usd_per_hour) for name, entry in settings.hardware.items()] == [
         ("local", "local", 0.0)
     ]
 
@@ -39,6 +40,7 @@ def test_the_file_and_the_environment_that_wins() -> None:
         [limits]
         at_once = 3
         budget_usd = 50
+        month_usd = 1000
         [local]
         trust_all = true
         base_environment = "/opt/venv"
@@ -58,11 +60,13 @@ def test_the_file_and_the_environment_that_wins() -> None:
     assert settings.private_key == KEY
     assert settings.base_url == settings.agent_url == "https://bench.example.org"
     assert settings.machines_folder == Path("/srv/bench/machines")
-    assert settings.budget_usd == 50
+    assert settings.limits == Limits(budget_usd=50, month_usd=1000)
     a100 = settings.hardware["a100x1"]
     assert (a100.backend, a100.price_usd_per_hour, a100.at_once) == ("gce", 3.67, 3)
     assert a100.options == {"machine_type": "a2-highgpu-1g", "spot": "true"}
     assert settings.hardware["local"].at_once == 2
+    # whether that is nothing is for its backend to say
+    assert settings.hardware["local"].most_usd_per_hour is None
     assert settings.backend_options("gce") == {"project": "p"}
     assert settings.backend_options("local") == {
         "env.OMP_NUM_THREADS": "1",

@@ -11,7 +11,7 @@ from bot.core.trust import ignores, is_trusted, may, may_approve, may_cancel
 from tests.unit.core.making import HEAD, NEWER, call, command, person, pull
 
 RIGHTS: tuple[Permission, ...] = ("admin", "maintain", "write", "triage", "read", "none")
-# the lowest right that each verb needs; `cancel` is decided when the request is known
+# the lowest right that each verb needs; `cancel` and `confirm` are decided when the request is known
 LOWEST: Mapping[str, Permission] = {
     "run": "triage",
     "retry": "triage",
@@ -21,6 +21,7 @@ LOWEST: Mapping[str, Permission] = {
     "list": "none",
     "help": "none",
     "cancel": "none",
+    "confirm": "none",
 }
 STRANGER = person("read", id=9)
 

@@ -321,6 +321,16 @@ def situations() -> dict[str, Report]:
             verdict=None,
             reason=reason("cancelled"),
         ),
+        "waiting": report(
+            state="queued",
+            finished_at=None,
+            estimate_usd=43.1,
+            waits="This may cost up to 43.10 USD, and what may cost more than 25.00 USD needs a second word. It starts "
+            "when `mia` or somebody with write right types `/benchmark confirm`, and lapses at 2026-12-02 07:08 UTC.",
+        ),
+        "lapsed": report(verdict="not measured", reason=reason("lapsed"), estimate_usd=43.1),
+        "confirmed": going("running", HALFWAY, "run 3 of 4: base, seed 1", estimate_usd=43.1, confirmed_by="eve"),
+        "unpriced": report(benchmark(), estimate_usd=None),
         "over_budget": report(verdict="not measured", reason=reason("budget"), links=()),
         "outdated": report(benchmark(), outdated_by=CONFIG),
         "variants": report(

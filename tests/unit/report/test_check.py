@@ -30,6 +30,8 @@ CONCLUSIONS = {
     "suspected": "neutral",
     "cancelled": "cancelled",
     "over_budget": "action_required",
+    "lapsed": "action_required",
+    "waiting": None,
     "timeout": "timed_out",
     "user_error": "failure",
     "oom": "failure",

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from bot.core.markdown import command_lines
-from bot.core.nouns import Link, Refusal, Reply, Report
+from bot.core.nouns import Link, Refusal, Report
 from bot.core.reasons import reason
 from bot.report.check import render_check
-from bot.report.comment import LIMIT, render_comment, render_reply, short_notice
+from bot.report.comment import LIMIT, Reply, render_comment, render_reply, short_notice
 from tests.unit.report.reading import read
 from tests.unit.report.situations import (
     ACCURACY,

@@ -10,12 +10,15 @@ import pytest
 from hypothesis import given, settings
 from syrupy.assertion import SnapshotAssertion
 
+from bot.core.money import Spent
 from bot.core.nouns import Link
 from bot.core.reasons import reason
 from bot.report.check import render_check
 from bot.report.comment import render_comment
 from bot.report.data import request_data
 from bot.report.page import (
+    CostRow,
+    CostsPage,
     FileEntry,
     IndexPage,
     IndexRow,
@@ -23,6 +26,7 @@ from bot.report.page import (
     RequestPage,
     RunFiles,
     RunPage,
+    render_costs,
     render_error,
     render_index,
     render_request,
@@ -82,6 +86,7 @@ TAGS = {
     "dd",
     "script",
     "progress",
+    "meter",
     "time",
     "br",
     "small",
@@ -242,12 +247,35 @@ def test_no_page_runs_what_people_wrote(name: str, words: str) -> None:
         created_at=0.0,
     )
     _harmless(render_index(IndexPage(rows=(row,))))
+    cost = CostRow(
+        url=name,
+        full_name=name,
+        number=1,
+        command=words,
+        requester=name,
+        created_at=0.0,
+        state="queued",
+        estimate_usd=None,
+        reserved_usd=1.0,
+        spent_usd=0.0,
+    )
+    spent = Spent(name=name, usd=1.0, seconds=60.0, machines=1)
+    _harmless(render_costs(CostsPage(month="2026-12", months=(spent,), shares={"hardware": (spent,)}, rows=(cost,))))
     _harmless(render_error(404, words))
 
 
 def test_only_addresses_of_the_web_become_links() -> None:
     said = report(benchmark(), links=(Link(name="results", url="javascript:alert(1)"),))
     assert "javascript:" not in render_request(RequestPage(report=said))
+
+
+def test_costs_of_nothing_say_so() -> None:
+    month = Spent(name="2026-12", usd=0.0, seconds=0.0, machines=0)
+    html = render_costs(CostsPage(month="2026-12", months=(month,), shares={"hardware": ()}, rows=()))
+    _harmless(html)
+    assert "No machine was there." in html
+    assert "Nothing has been asked for yet." in html
+    assert "?month=" not in html
 
 
 def test_an_empty_list_says_so() -> None:

@@ -64,6 +64,7 @@ class Scene:
         self.base = self.repository.commit({"pyproject.toml": PYPROJECT, "src/digits/__init__.py": "SIDE = 'base'\n"})
         self.head = self.repository.commit({"src/digits/__init__.py": "SIDE = 'head'\n"})
         self.server = AgentServer({}, deadline_at=time.time() + 600)
+        self.path = "/usr/bin:/bin"
         self.agents: list[asyncio.subprocess.Process] = []
 
     def plan(self, *runs: Mapping[str, Any], **more: Any) -> None:
@@ -86,7 +87,7 @@ class Scene:
         """Start the agent, `through` another program where there is one."""
         token = self.folder / "token"
         token.write_text(TOKEN)
-        words = ["--server", self.server.url, "--lease", "L1", "--token-file", str(token)]
+        words = ["--server", self.server.url, "--lease", "L1", f"--{self.server.proof}-file", str(token)]
         words += ["--folder", str(self.folder / folder), "--cache", str(self.folder / "cache")]
         words += ["--deadline", str(self.server.deadline_at), "--kill-after-s", "0.3", "--checkout-patience-s", "0.1"]
         process = await asyncio.create_subprocess_exec(
@@ -95,7 +96,7 @@ class Scene:
             str(self.bundle),
             *words,
             *more,
-            env={"PATH": "/usr/bin:/bin"},
+            env={"PATH": self.path},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )

@@ -82,6 +82,13 @@ async def test_code_that_is_not_the_sides_own_fails_its_setup(scene: Scene) -> N
     assert "not from the checkout" in ended["sentence"]
 
 
+async def test_a_lease_is_claimed_with_an_identity_where_there_is_no_token(scene: Scene) -> None:
+    scene.server.proof = "identity"
+    scene.plan()
+    await scene.finish()
+    assert scene.server.finished == {"outcome": "done", "sentence": ""}
+
+
 async def test_lost_answers_busy_bots_and_lost_bytes_do_no_harm(scene: Scene) -> None:
     scene.server.faults.lost_claims = 1
     scene.server.faults.busy.update(dict.fromkeys(("event", "put", "manifest", "finish", "heartbeat"), 2))

@@ -1,14 +1,14 @@
 """objects of a bucket
 
-Revision ID: 0005
-Revises: 0003
+Revision ID: 0008
+Revises: 0007
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0005"
-down_revision = "0003"
+revision = "0008"
+down_revision = "0007"
 branch_labels = None
 depends_on = None
 

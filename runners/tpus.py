@@ -1,0 +1,52 @@
+"""What the operator's words for TPUs mean on Cloud TPU. Pure: options in, names of Google's out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runners.backends.base import BackendError
+
+
+@dataclass(frozen=True, slots=True)
+class Tpu:
+    """A generation: what its types begin with, how many they count to a chip, chips on one host, what it boots."""
+
+    prefix: str
+    per_chip: int
+    chips: tuple[int, ...]
+    runtime: str
+
+
+TPUS = {
+    "v2": Tpu("v2", 2, (4,), "tpu-ubuntu2204-base"),
+    "v3": Tpu("v3", 2, (4,), "tpu-ubuntu2204-base"),
+    "v4": Tpu("v4", 2, (4,), "tpu-ubuntu2204-base"),
+    "v5e": Tpu("v5litepod", 1, (1, 4, 8), "v2-alpha-tpuv5-lite"),
+    "v5p": Tpu("v5p", 2, (4,), "v2-alpha-tpuv5"),
+    "v6e": Tpu("v6e", 1, (1, 4, 8), "v2-alpha-tpuv6e"),
+}
+
+
+def shape_of(options: Mapping[str, str]) -> tuple[str, int, str]:
+    """Accelerator type, chips (0: not known) and runtime version. Raises BackendError."""
+    wanted, runtime, count = options.get("accelerator_type", ""), options.get("runtime_version", ""), ""
+    if wanted:
+        prefix, _, count = wanted.rpartition("-")
+        name = next((name for name, tpu in TPUS.items() if tpu.prefix == prefix), "")
+        if not name and runtime:
+            return wanted, 0, runtime
+    else:
+        name, count = options.get("tpu", ""), options.get("count", "1")
+    if name not in TPUS:
+        raise BackendError(
+            "config",
+            f"Set `tpu` to one of {', '.join(TPUS)} with `count`, or `accelerator_type`; for another generation set "
+            "`accelerator_type` and `runtime_version`.",
+        )
+    tpu = TPUS[name]
+    if not count.isdigit():
+        raise BackendError("config", f"count is a whole number of chips, not {count}.")
+    chips = int(count) // tpu.per_chip if wanted else int(count)
+    if chips not in tpu.chips:
+        counts = ", ".join(str(each) for each in tpu.chips)
+        raise BackendError("config", f"{name} comes {counts} chips to a machine, not {chips}.")
+    return f"{tpu.prefix}-{chips * tpu.per_chip}", chips, runtime or tpu.runtime

@@ -1,0 +1,144 @@
+"""The start-up script of Google's machines, run for real, with a metadata server and an agent on loopback."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+
+from runners.bundle import build_agent
+from runners.protocol import PREFIX
+from templates import load
+from tests.harness.agent_server import TOKEN
+from tests.unit.runners.conftest import Scene
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="on a fresh machine the script is root")
+
+UID = 61999
+SHIMS = {
+    "shutdown": "touch {folder}/off",
+    "useradd": "exit 0",
+    "iptables": "echo $@ >>{folder}/closed",
+    "nvidia-smi": "echo 'GPU 0: NVIDIA L4 (UUID: GPU-1)'",
+    # waiting for the driver, not for the deadline
+    "sleep": '[ "$1" = 5 ] || exec /bin/sleep "$@"',
+}
+
+
+class Google:
+    """A metadata server, and a machine whose programs are ours."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.stages: list[str] = []
+        self.url = ""
+        self.shims = dict(SHIMS)
+        self._groups: list[int] = []
+
+    async def boot(self, **words: object) -> str:
+        """Run the script to its end; what the console shows."""
+        programs = self.scene.folder / "programs"
+        programs.mkdir(exist_ok=True)
+        for name, line in self.shims.items():
+            (programs / name).write_text(f"#!/bin/bash\n{line.format(folder=self.scene.folder)}\n")
+            (programs / name).chmod(0o755)
+        values = {"server_url": self.scene.server.url, "agent_path": f"{PREFIX}/agent.pyz", "lease_id": "L1"}
+        numbers = {"deadline_at": int(time.time()) + 300, "grace_s": 900, "gpus": 1, "tpus": 0, "uid": UID, "member": 0}
+        rendered = load("machines", "startup.sh").render(
+            **{**values, **numbers, "environment": "", "trusted": False, **words}
+        )
+        script = rendered.replace("http://169.254.169.254", self.url)
+        script = script.replace("/var/lib/benchbot", str(self.scene.folder / "machine"))
+        console = self.scene.folder / "console"
+        with console.open("wb") as out:
+            process = await asyncio.create_subprocess_exec(
+                "/bin/bash",
+                "-c",
+                script,
+                env={"PATH": f"{programs}:{os.environ['PATH']}"},
+                stdout=out,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._groups.append(process.pid)
+        await asyncio.wait_for(process.wait(), 60)
+        return console.read_text()
+
+    def off(self) -> None:
+        """The machine is gone, with what waits for its deadline."""
+        for group in self._groups:
+            os.killpg(group, signal.SIGKILL)
+
+
+@pytest.fixture
+async def google(scene: Scene) -> AsyncIterator[Google]:
+    made = Google(scene)
+    attributes = "/computeMetadata/v1/instance"
+
+    async def token(request: web.Request) -> web.Response:
+        assert request.headers["Metadata-Flavor"] == "Google"
+        return web.Response(text=TOKEN)
+
+    async def stage(request: web.Request) -> web.Response:
+        made.stages.append(await request.text())
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_get(f"{attributes}/attributes/benchbot-token", token)
+    app.router.add_put(f"{attributes}/guest-attributes/benchbot/stage", stage)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    scene.server.bundle = build_agent()
+    # others must be able to get to the checkout
+    for folder in (scene.folder, *scene.folder.parents):
+        if folder.stat().st_mode & 0o001 == 0:
+            folder.chmod(folder.stat().st_mode | 0o011)
+    yield made
+    made.off()
+    await runner.cleanup()
+
+
+async def test_from_the_first_line_to_the_results(google: Google, scene: Scene) -> None:
+    """The agent comes from the bot, the code runs as a user of its own that cannot ask for metadata, then it is off."""
+    scene.plan(scene.run("r1", "id -u"), setup="", setup_inputs=[])
+    console = await google.boot()
+    assert google.stages == ["booted", "agent started", "agent ended with status 0"], console
+    assert scene.server.text("r1", "log.txt") == f"{UID}\n", scene.server.ended()
+    assert scene.server.finished == {"outcome": "done", "sentence": ""}
+    assert f"-d 169.254.169.254 -p tcp --dport 80 -m owner --uid-owner {UID}" in (scene.folder / "closed").read_text()
+    assert (scene.folder / "off").exists()
+    assert TOKEN not in console
+
+
+@pytest.mark.parametrize(
+    ("shim", "said"),
+    [
+        ({"nvidia-smi": "echo 'No devices were found'; exit 6"}, "1 GPUs were ordered, 0 are usable"),
+        ({"iptables": "exit 1"}, "cannot be kept from the repository's code"),
+        ({"curl": 'case "$*" in *agent.pyz*) exit 7;; esac; exec /usr/bin/curl "$@"'}, "the agent cannot be fetched"),
+    ],
+)
+async def test_what_is_missing_is_told_and_nothing_runs(
+    google: Google, scene: Scene, shim: dict[str, str], said: str
+) -> None:
+    google.shims |= shim
+    scene.plan(scene.run("r1", "id -u"), setup="", setup_inputs=[])
+    await google.boot()
+    assert google.stages[-1].startswith("failed: ")
+    assert said in google.stages[-1]
+    assert scene.server.nonces == []
+    assert (scene.folder / "off").exists()
+
+
+async def test_a_machine_that_is_started_again_does_nothing(google: Google, scene: Scene) -> None:
+    scene.plan(scene.run("r1", "id -u"), setup="", setup_inputs=[])
+    (scene.folder / "machine").mkdir(mode=0o755)
+    (scene.folder / "machine" / "agent.log").write_text("the first time")
+    await google.boot()
+    assert google.stages[-1] == "failed: the machine was started again"
+    assert scene.server.nonces == []
