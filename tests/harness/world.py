@@ -432,7 +432,7 @@ def _timeless(body: str) -> str:
 
 
 def _free_port() -> socket.socket:
-    """A port of loopback that the system gives to nobody while this is open; a server that reuses addresses can take it."""
+    """A port of loopback that the system gives to nobody while this is open; a server that reuses addresses may."""
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind(("127.0.0.1", 0))

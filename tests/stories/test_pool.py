@@ -172,8 +172,10 @@ async def test_the_bot_is_dead_for_a_day(world: World) -> None:
         await world.settle()
         assert "has not been heard of for 24 hours" in world.read()[-1]
         world.hold_agents = False
+        # whether the lost lease was tried once more depends on who woke first: the lease or the look at its machine
+        begun = len(hosts.known["max-1"].begun)
         await world.says("maya", COMMAND)
-        assert len(hosts.known["max-1"].begun) == 2
+        assert len(hosts.known["max-1"].begun) == begun + 1
     assert decided(world.read()[-1])
 
 

@@ -52,8 +52,8 @@ class Cloud(ABC):
     where its first offer is.
 
     `early` are refusals of an order, `late` those that come `late_s` after it was accepted, `busy` answers that ask to
-    come again. `ends_itself`: a machine past its deadline goes without the bot, or is found by it (None: nothing of both
-    is simulated). `labelled`: its machines tell their lease and deadline. `last_words` stand in its diagnosis.
+    come again. `ends_itself`: a machine past its deadline goes without the bot, or is found by it (None: neither is
+    simulated). `labelled`: its machines tell their lease and deadline. `last_words` stand in its diagnosis.
     """
 
     name: ClassVar[str]
