@@ -191,9 +191,8 @@ class AgentServer:
         return web.Response(body=bytes(kept)) if kept is not None else web.Response(status=404)
 
     async def _manifest(self, request: web.Request) -> web.StreamResponse:
-        if self._check(request, "manifest"):
-            return web.json_response({"wanted": []})
-        run = request.match_info["run"]
+        member, run = self._check(request, "manifest"), request.match_info["run"]
+        place = f"host-{member}/" if member else ""
         files = (await request.json())["files"]
         wanted = []
         for item in files:
@@ -201,13 +200,15 @@ class AgentServer:
                 url = await self.elsewhere(item)
                 wanted += [{"path": item["path"], "url": url}] if url else []
                 continue
-            sent = self.files.get((run, item["sent_as"]))
+            path, sent_as = place + item["path"], place + item["sent_as"]
+            sent = self.files.get((run, sent_as))
             if sent is not None and hashlib.sha256(sent).hexdigest() == item["sha256"]:
-                self.files[run, item["path"]] = self.files.pop((run, item["sent_as"]))
-            kept = self.files.get((run, item["path"]))
+                self.files[run, path] = self.files.pop((run, sent_as))
+            kept = self.files.get((run, path))
             if kept is None or hashlib.sha256(kept).hexdigest() != item["sha256"]:
                 wanted.append({"path": item["path"], "offset": 0})
-        self.manifests[run] = {item["path"]: item["sha256"] for item in files}
+        if not member:
+            self.manifests[run] = {item["path"]: item["sha256"] for item in files}
         await self._notify()
         return web.json_response({"wanted": wanted})
 

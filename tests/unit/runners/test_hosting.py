@@ -191,7 +191,7 @@ def test_the_computer_was_restarted(folder: Path, bot: Bot) -> None:
     (held,) = last(bot)
     assert (held["state"], held["code"]) == ("stopped", "agent_lost")
     assert not (place / "lease").exists()
-    assert processes.working_in(place) == []
+    until(lambda: not processes.working_in(place))
     assert wants(folder, bot, NOTHING, NOTHING) == 0
     assert last(bot) == []
 
