@@ -144,6 +144,8 @@ class World:
         self.clouds: dict[str, StandIn] = {}
         # what else lives here and acts by itself; each says whether something happened
         self.beside: list[Callable[[], Awaitable[bool]]] = []
+        # what such things hold open until the story was checked
+        self.closing: list[Callable[[], Awaitable[None]]] = []
         self._runner: web.AppRunner | None = None
         self._database: Database | None = None
 
@@ -456,6 +458,8 @@ async def open_world(folder: Path, seed: int = 0, kill_after: int | None = None)
                 yield world
             finally:
                 await world.close_bot()
+                for close in world.closing:
+                    await close()
         finally:
             await world.sandbox.stop()
             world.release()
