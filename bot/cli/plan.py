@@ -45,9 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """0 when the text could be answered, with refusals too; 2 when the file cannot be used."""
-    unpriced = settings_or_exit()
-    backends = build_backends(unpriced, Database(unpriced.database_url))
-    settings = asyncio.run(priced(unpriced, backends))
+    settings = asyncio.run(_priced(settings_or_exit()))
     try:
         text = args.config.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -67,6 +65,14 @@ def run(args: argparse.Namespace) -> int:
     elif answers:
         print("\n\n".join(_as_text(each) for each in answers))
     return 0
+
+
+async def _priced(settings: Settings) -> Settings:
+    database = Database(settings.database_url)
+    try:
+        return await priced(settings, build_backends(settings, database))
+    finally:
+        await database.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,6 +146,8 @@ class World:
         self.storage: CloudStorage | None = None
         # what else lives here and acts by itself; each says whether something happened
         self.beside: list[Callable[[], Awaitable[bool]]] = []
+        # what such things hold open until the story was checked
+        self.closing: list[Callable[[], Awaitable[None]]] = []
         self._runner: web.AppRunner | None = None
         self._database: Database | None = None
 
@@ -462,6 +464,8 @@ async def open_world(folder: Path, seed: int = 0, kill_after: int | None = None)
                 yield world
             finally:
                 await world.close_bot()
+                for close in world.closing:
+                    await close()
         finally:
             await world.sandbox.stop()
             world.release()

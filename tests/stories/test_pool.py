@@ -20,18 +20,16 @@ async def pool(world: World, *hosts: FakeHost) -> AsyncIterator[Hosts]:
     """The world with the hardware xpu; at its end no host holds anything, unless it is silent."""
     settings = world.services.settings
     made = Hosts(world.clock, settings.database_url, settings.agent_url)
-    try:
-        async with cloud_with(world, XPU, made):
-            for host in hosts:
-                await made.enrol(world.session, host)
-            world.beside.append(lambda: made.act(world.session))
-            await world.work()
-            yield made
-            async with made.database.read() as tx:
-                left = {row.name: row.state for row in await all_hosts(tx) if row.state != "free"}
-    finally:
-        # the backend is asked once more when the story is checked at its end
-        await made.close()
+    # the backend is asked once more when the story is checked at its end
+    world.closing.append(made.close)
+    async with cloud_with(world, XPU, made):
+        for host in hosts:
+            await made.enrol(world.session, host)
+        world.beside.append(lambda: made.act(world.session))
+        await world.work()
+        yield made
+        async with made.database.read() as tx:
+            left = {row.name: row.state for row in await all_hosts(tx) if row.state != "free"}
     assert {name for name in left if not made.known[name].silent} == set()
     assert not any(host.held for host in made.known.values() if not host.silent)
 
