@@ -98,7 +98,8 @@ class Offer:
     `provisioning` is standard, spot, flex-start or reserved. `scopes` name what it shares with other offers, such as
     its zone: a refusal names the scope that is to be left alone for a while. The order of a `queued` offer may stand
     in a queue of the cloud for long before there is a machine. `device` is cuda, rocm, xpu or tpu, and `devices` how
-    many of them frameworks must see there.
+    many of them frameworks must see there. `hosts` is how many its one order brings where that is the cloud's to say,
+    with prices of one of them; None where each host is an order of its own.
     """
 
     backend: str
@@ -110,6 +111,7 @@ class Offer:
     queued: bool = False
     device: str = ""
     devices: int = 0
+    hosts: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,14 +26,28 @@ TPUS = {
 }
 
 
-def shape_of(options: Mapping[str, str]) -> tuple[str, int, str]:
-    """Accelerator type, chips (0: not known) and runtime version. Raises BackendError."""
+# in a slice of several hosts each has so many
+_CHIPS_IN_SLICE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A type as Google calls it, its hosts, the chips on each of them (0: not known), and what they boot."""
+
+    accelerator_type: str
+    hosts: int
+    chips: int
+    runtime: str
+
+
+def shape_of(options: Mapping[str, str]) -> Shape:
+    """What the operator's options order. Raises BackendError."""
     wanted, runtime, count = options.get("accelerator_type", ""), options.get("runtime_version", ""), ""
     if wanted:
         prefix, _, count = wanted.rpartition("-")
         name = next((name for name, tpu in TPUS.items() if tpu.prefix == prefix), "")
         if not name and runtime:
-            return wanted, 0, runtime
+            return Shape(wanted, 1, 0, runtime)
     else:
         name, count = options.get("tpu", ""), options.get("count", "1")
     if name not in TPUS:
@@ -46,7 +60,12 @@ def shape_of(options: Mapping[str, str]) -> tuple[str, int, str]:
     if not count.isdigit():
         raise BackendError("config", f"count is a whole number of chips, not {count}.")
     chips = int(count) // tpu.per_chip if wanted else int(count)
-    if chips not in tpu.chips:
+    named = f"{tpu.prefix}-{chips * tpu.per_chip}"
+    if chips in tpu.chips:
+        return Shape(named, 1, chips, runtime or tpu.runtime)
+    if chips <= max(tpu.chips) or chips % _CHIPS_IN_SLICE:
         counts = ", ".join(str(each) for each in tpu.chips)
-        raise BackendError("config", f"{name} comes {counts} chips to a machine, not {chips}.")
-    return f"{tpu.prefix}-{chips * tpu.per_chip}", chips, runtime or tpu.runtime
+        raise BackendError(
+            "config", f"{name} comes {counts} chips to a host, or more as a multiple of {_CHIPS_IN_SLICE}, not {chips}."
+        )
+    return Shape(named, chips // _CHIPS_IN_SLICE, _CHIPS_IN_SLICE, runtime or tpu.runtime)

@@ -293,6 +293,7 @@ def _instance(order: MachineOrder, options: Mapping[str, str], image: str, now: 
         grace_s=_DEADLINE_GRACE_S,
         gpus=gpus,
         tpus=0,
+        slice=False,
         environment="",
         uid=_CODE_UID,
         member=order.member,

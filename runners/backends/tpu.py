@@ -4,6 +4,9 @@ A machine is a node. Spot, reserved and flex-start nodes, and standard ones that
 resource of the same name, and a machine is absent only when both are gone. Late refusals are found in the queued
 resource, or in the zone's operations. A node has no limit of its own: besides its lease only the reaper ends it.
 
+A slice is one node of several hosts. Each host is a machine of the bot, whose name ends in its number; the order of the
+first one brings them all and its deletion takes them all, the others are only looked at.
+
 Options of `[backends.tpu]`: `project`; `service_account` (required: an account without roles for the machines);
 `credentials_file` (a service account's key; without it the environment's own credentials); `network`, `subnetwork`,
 `external_ip` (true), `runtime_version` (by generation), `endpoint` (another address of the API).
@@ -14,6 +17,7 @@ standard orders stand in the queue, too); `reservation` (the name of one).
 
 import asyncio
 import json
+import re
 import time
 import uuid
 from collections.abc import Mapping
@@ -26,7 +30,7 @@ from runners.google import CloudAwayError, GoogleApi, Refused
 from runners.prices import list_price
 from runners.protocol import PREFIX
 from runners.spec import MachineOrder, Offer, Sighting
-from runners.tpus import shape_of
+from runners.tpus import Shape, shape_of
 from templates import load
 
 _DEADLINE_GRACE_S = 900
@@ -59,7 +63,8 @@ class TpuBackend(Backend):
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
         """Every zone with the first kind of provisioning, then every zone with the second."""
         merged = {**self.settings.options, **options}
-        accelerator_type, chips, _ = shape_of(merged)
+        shape = shape_of(merged)
+        generation = shape.accelerator_type.rpartition("-")[0]
         _account(merged)
         kinds = _words(merged.get("provisioning", "standard"))
         for kind in kinds:
@@ -69,13 +74,14 @@ class TpuBackend(Backend):
             Offer(
                 backend=self.name,
                 zone=zone,
-                machine_type=accelerator_type,
-                price_usd_per_hour=list_price(self.name, {accelerator_type.rpartition("-")[0]: chips}, kind, zone),
+                machine_type=shape.accelerator_type,
+                price_usd_per_hour=list_price(self.name, {generation: shape.chips}, kind, zone),
                 provisioning=kind,
                 scopes=(self._project(), zone.rpartition("-")[0], zone),
                 queued=_is_queued(kind, merged),
                 device="tpu",
-                devices=max(1, chips),
+                devices=max(1, shape.chips),
+                hosts=shape.hosts,
             )
             for kind in kinds
             for zone in _words(merged.get("zones", ""))
@@ -83,12 +89,14 @@ class TpuBackend(Backend):
 
     async def create(self, order: MachineOrder) -> None:
         """Order the node, or the queued resource that brings it; a name that exists is this very order."""
+        if order.member:
+            return
         merged = {**self.settings.options, **order.options}
-        zone, node = order.offer.zone, _node(order, merged)
-        version, kind, query, body = "v2", "nodes", {"nodeId": order.name}, node
+        zone, node, name = order.offer.zone, _node(order, merged), node_name(order.name)
+        version, kind, query, body = "v2", "nodes", {"nodeId": name}, node
         if _is_queued(order.offer.provisioning, merged):
             asked = str(uuid.uuid5(uuid.NAMESPACE_URL, f"benchbot:{order.name}:{order.attempt}"))
-            kind, query = "queuedResources", {"queuedResourceId": order.name, "requestId": asked}
+            kind, query = "queuedResources", {"queuedResourceId": name, "requestId": asked}
             place = f"projects/{self._project()}/locations/{zone}"
             body = _queued_resource(order, merged, node, place, self.settings.clock())
             # only the preview of the API knows how long a machine may run
@@ -101,19 +109,22 @@ class TpuBackend(Backend):
 
     async def observe(self, name: str, zone: str) -> Sighting:
         """The node and its queued resource, or what the zone's operations say of one that is not there."""
-        node, queued = await self._both(name, zone)
+        node, queued = await self._both(node_name(name), zone)
         seen = _sighting(name, zone, node, queued)
         if queued or seen.state not in ("absent", "starting"):
             return seen
-        ordered = await self._order_of(name, zone)
+        ordered = await self._order_of(node_name(name), zone)
         if "error" in ordered:
             return _refused_late(replace(seen, state="stopped" if node else "absent"), ordered["error"])
         return replace(seen, state="starting") if ordered and not ordered.get("done") else seen
 
     async def delete(self, name: str, zone: str) -> None:
         """Delete the queued resource with its node, or the node that has none."""
-        if not await self._delete(zone, "queuedResources", name, {"force": "true"}):
-            await self._delete(zone, "nodes", name, {})
+        node = node_name(name)
+        if node != name and not name.endswith("-0"):
+            return
+        if not await self._delete(zone, "queuedResources", node, {"force": "true"}):
+            await self._delete(zone, "nodes", node, {})
 
     async def list_owned(self) -> tuple[Sighting, ...]:
         """Nodes and queued resources by label, in every zone of the project, whether configured or not."""
@@ -124,22 +135,24 @@ class TpuBackend(Backend):
                 labels = (one if kind == "nodes" else _node_of(one)).get("labels", {})
                 if labels.get("benchbot") == self.settings.deployment:
                     found.setdefault((zone, name), {})[kind] = one
-        return tuple(
-            _sighting(name, zone, both.get("nodes", {}), both.get("queuedResources", {}))
-            for (zone, name), both in found.items()
-        )
+        seen = []
+        for (zone, name), both in found.items():
+            node, queued = both.get("nodes", {}), both.get("queuedResources", {})
+            seen += [_sighting(machine, zone, node, queued) for machine in _machines(name, node or _node_of(queued))]
+        return tuple(seen)
 
     async def diagnose(self, name: str, zone: str) -> str:
         """The stage that the start-up script has reached, and what the cloud says of the node's health."""
         words: list[str] = []
         try:
-            node, queued = await self._both(name, zone)
+            node, queued = await self._both(node_name(name), zone)
             words += [f"queued resource: {_state(queued)}"] if queued else []
             words += [f"node: {node.get('state')}", f"health: {node.get('health', 'not known')}"] if node else []
             words += [node["healthDescription"]] if node.get("healthDescription") else []
             words += [f"{one.get('symptomType')}: {one.get('details', '')}" for one in node.get("symptoms", [])]
-            path = self._path(zone, "nodes", f"{name}:getGuestAttributes")
-            told = await self._api.call("POST", path, {}, {"queryPath": "benchbot/"})
+            path = self._path(zone, "nodes", f"{node_name(name)}:getGuestAttributes")
+            asked = {"queryPath": "benchbot/", **_worker(name)}
+            told = await self._api.call("POST", path, {}, asked)
             found = [item for one in told.get("guestAttributes", []) for item in one["queryValue"].get("items", [])]
             words += [f"{item['key']}: {item['value']}" for item in found]
         except (Refused, BackendError):
@@ -149,7 +162,7 @@ class TpuBackend(Backend):
     async def check(self, hardware: Mapping[str, Mapping[str, str]]) -> tuple[Finding, ...]:
         """Also permissions, and whether each zone has the type and what it boots."""
         found, offers = await self.check_offers(hardware)
-        runtimes = {name: shape_of({**self.settings.options, **hardware[name]})[2] for name in offers}
+        runtimes = {name: shape_of({**self.settings.options, **hardware[name]}).runtime for name in offers}
         try:
             looked = await checks.look(self._api, self.settings.options, self._project(), offers, runtimes)
         except BackendError as error:
@@ -230,7 +243,7 @@ def _told(refused: Refused, zone: str) -> BackendError | CloudAwayError:
 
 def _node(order: MachineOrder, options: Mapping[str, str]) -> dict[str, Any]:
     """The node as the API wants it."""
-    accelerator_type, chips, runtime = shape_of(options)
+    shape = shape_of(options)
     script = load("machines", "startup.sh").render(
         server_url=order.server_url,
         agent_path=f"{PREFIX}/agent.pyz",
@@ -238,20 +251,22 @@ def _node(order: MachineOrder, options: Mapping[str, str]) -> dict[str, Any]:
         deadline_at=int(order.deadline_at),
         grace_s=_DEADLINE_GRACE_S,
         gpus=0,
-        tpus=chips,
-        environment=json.dumps(_environment(accelerator_type, chips)),
+        tpus=shape.chips,
+        slice=shape.hosts > 1,
+        environment=json.dumps(_environment(shape)),
         uid=_CODE_UID,
         member=order.member,
         trusted=order.trusted,
     )
     network = {key: options[key] for key in ("network", "subnetwork") if options.get(key)}
     return {
-        "acceleratorType": accelerator_type,
-        "runtimeVersion": runtime,
+        "acceleratorType": shape.accelerator_type,
+        "runtimeVersion": shape.runtime,
         "labels": {
             "benchbot": order.deployment,
             "benchbot-lease": order.lease_id,
             "benchbot-deadline": str(int(order.deadline_at)),
+            "benchbot-hosts": str(shape.hosts),
         },
         "networkConfig": {**network, "enableExternalIps": options.get("external_ip", "true") == "true"},
         "serviceAccount": {"email": _account(options)},
@@ -266,7 +281,7 @@ def _queued_resource(
     """What brings the node when its turn has come. An order that comes too late for its deadline ends by itself."""
     until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(order.deadline_at))
     body: dict[str, Any] = {
-        "tpu": {"nodeSpec": [{"parent": place, "nodeId": order.name, "node": node}]},
+        "tpu": {"nodeSpec": [{"parent": place, "nodeId": node_name(order.name), "node": node}]},
         "queueingPolicy": {"validUntilTime": until},
     }
     kind = order.offer.provisioning
@@ -294,11 +309,32 @@ def _account(options: Mapping[str, str]) -> str:
     return account
 
 
-def _environment(accelerator_type: str, chips: int) -> dict[str, str]:
-    """What the TPU's library asks the metadata server for, which is closed to the code."""
-    known = {"TPU_SKIP_MDS_QUERY": "true", "TPU_ACCELERATOR_TYPE": accelerator_type, "TPU_WORKER_ID": "0"}
-    known |= {"TPU_WORKER_HOSTNAMES": "localhost", "TPU_HOST_BOUNDS": "1,1,1", "PJRT_DEVICE": "TPU"}
-    return known | ({"TPU_CHIPS_PER_HOST_BOUNDS": _BOUNDS[chips]} if chips else {})
+def node_name(machine: str) -> str:
+    """The node of a machine: a host of a slice has its number behind the node's name."""
+    return re.sub(r"^(.+-[a-z2-7]{26}-\d+)-\d+$", r"\1", machine)
+
+
+def _worker(machine: str) -> dict[str, list[str]]:
+    """Which host of a slice is asked for its guest attributes."""
+    return {} if node_name(machine) == machine else {"workerIds": [machine.rpartition("-")[2]]}
+
+
+def _machines(name: str, node: Mapping[str, Any]) -> list[str]:
+    """The machines of a node, one for each of its hosts."""
+    hosts = node.get("labels", {}).get("benchbot-hosts", "1")
+    return [f"{name}-{host}" for host in range(int(hosts))] if hosts.isdigit() and hosts not in ("0", "1") else [name]
+
+
+def _environment(shape: Shape) -> dict[str, str]:
+    """What the TPU's library asks the metadata server for, which is closed to the code.
+
+    In a slice the start-up script adds what differs from host to host.
+    """
+    known = {"TPU_SKIP_MDS_QUERY": "true", "TPU_ACCELERATOR_TYPE": shape.accelerator_type, "PJRT_DEVICE": "TPU"}
+    if shape.hosts > 1:
+        return known
+    known |= {"TPU_WORKER_ID": "0", "TPU_WORKER_HOSTNAMES": "localhost", "TPU_HOST_BOUNDS": "1,1,1"}
+    return known | ({"TPU_CHIPS_PER_HOST_BOUNDS": _BOUNDS[shape.chips]} if shape.chips else {})
 
 
 def _is_queued(provisioning: str, options: Mapping[str, str]) -> bool:

@@ -48,6 +48,22 @@ cat >environment.json <<'END'
 {{ environment }}
 END
 {% endif %}
+member={{ member }}
+{% if slice %}
+# every host of a slice runs this same script: which one this is, and who the others are, the metadata server knows
+member=$(ask "$metadata/attributes/agent-worker-number") || finish "failed: the metadata server gave no worker number"
+ask "$metadata/attributes/worker-network-endpoints" >endpoints || finish "failed: the metadata server knows no other hosts"
+ask "$metadata/attributes/tpu-env" >tpu-env || finish "failed: the metadata server does not tell the shape of the slice"
+python3 - "$member" <<'END' || finish "failed: the shape of the slice cannot be read"
+import json, re, sys
+known = dict(re.findall(r"^(\w+): *'?([^'\n]*)'?$", open("tpu-env").read(), re.M))
+hosts = [entry.split(":")[2] for entry in open("endpoints").read().strip().split(",")]
+words = json.load(open("environment.json"))
+words["TPU_WORKER_ID"], words["TPU_WORKER_HOSTNAMES"] = sys.argv[1], ",".join(hosts)
+words["TPU_HOST_BOUNDS"], words["TPU_CHIPS_PER_HOST_BOUNDS"] = known["HOST_BOUNDS"], known["CHIPS_PER_HOST_BOUNDS"]
+json.dump(words, open("environment.json", "w"))
+END
+{% endif %}
 # the repository's code runs as a user of its own, who cannot ask the metadata server for anything
 useradd --uid {{ uid }} --no-create-home --shell /usr/sbin/nologin benchbot-code 2>/dev/null
 iptables -I OUTPUT -d 169.254.169.254 -p tcp --dport 80 -m owner --uid-owner {{ uid }} -j REJECT \
@@ -55,7 +71,7 @@ iptables -I OUTPUT -d 169.254.169.254 -p tcp --dport 80 -m owner --uid-owner {{ 
 umask 022
 stage "agent started"
 python3 agent.pyz --server {{ server_url }} --lease {{ lease_id }} --token-file token --folder lease --cache cache \
-  --deadline {{ deadline_at }} --uid {{ uid }} --member {{ member }}{{ " --trusted" if trusted else "" }} \
+  --deadline {{ deadline_at }} --uid {{ uid }} --member "$member"{{ " --trusted" if trusted else "" }} \
   {{ "--environment-file environment.json " if environment else "" }}>agent.log 2>&1
 status=$?
 tail -c 2000 agent.log

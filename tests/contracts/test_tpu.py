@@ -4,6 +4,7 @@ import asyncio
 import json
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from runners.backends.base import BackendError
 from runners.backends.tpu import TpuBackend
 from runners.spec import Offer
-from tests.contracts.clouds import NAME, first
+from tests.contracts.clouds import LEASE, NAME, first
 from tests.harness.google import PROJECT
 from tests.harness.tpu import ACCOUNT, CloudTpu, Fault
 from tests.harness.world import Clock
@@ -107,6 +108,7 @@ async def test_offers_in_the_operators_order(cloud: CloudTpu, tmp_path: Path) ->
         ({"tpu": "v2", "count": "4"}, "v2-8"),
         ({"tpu": "v6e"}, "v6e-1"),
         ({"accelerator_type": "v5p-8"}, "v5p-8"),
+        ({"tpu": "v5e", "count": "16"}, "v5litepod-16"),
         ({"accelerator_type": "v9x-4", "runtime_version": "v9"}, "v9x-4"),
     ],
 )
@@ -121,7 +123,8 @@ async def test_types(cloud: CloudTpu, tmp_path: Path, options: dict[str, str], m
     [
         ({"tpu": "v1"}, "Set `tpu` to one of v2"),
         ({"accelerator_type": "v9x-4"}, "`accelerator_type` and `runtime_version`"),
-        ({"accelerator_type": "v5litepod-16"}, "v5e comes 1, 4, 8 chips to a machine, not 16"),
+        ({"accelerator_type": "v5litepod-18"}, "v5e comes 1, 4, 8 chips to a host, or more as a multiple of 4, not 18"),
+        ({"tpu": "v4", "count": "2"}, "v4 comes 4 chips to a host"),
         ({"tpu": "v5e", "count": "many"}, "whole number"),
         ({"tpu": "v5e", "provisioning": "cheap"}, "standard, spot, reserved, flex-start, not cheap"),
         ({"tpu": "v5e", "service_account": ""}, "gcloud iam service-accounts create"),
@@ -238,3 +241,44 @@ async def test_an_offer_of_another_zone_is_no_offer(cloud: CloudTpu, tmp_path: P
     """Without zones there is none; the bot says so."""
     assert await cloud.backend(tmp_path).offers({"tpu": "v5e"}) == ()
     assert isinstance((await cloud.backend(tmp_path).offers(V5E))[0], Offer)
+
+
+# ---- several hosts --------------------------------------------------------------------------------------------------
+
+SLICE = {"tpu": "v4", "count": "8", "zones": ZONE}
+
+
+@pytest.mark.parametrize("more", [{}, {"provisioning": "spot"}])
+async def test_a_slice_is_one_node_and_a_machine_for_each_host(
+    cloud: CloudTpu, tmp_path: Path, more: dict[str, str]
+) -> None:
+    """The first host's order brings both, both are seen and listed, and the first one's deletion takes both."""
+    backend = cloud.backend(tmp_path)
+    order = replace(await first(backend, {**SLICE, **more}), name=f"{NAME}-0")
+    assert (order.offer.machine_type, order.offer.hosts, order.offer.devices) == ("v4-16", 2, 4)
+    await backend.create(order)
+    second = replace(order, name=f"{NAME}-1", member=1)
+    await backend.create(second)
+    assert len(cloud.orders_taken) == 1
+    assert {key for _, key in cloud.nodes or cloud.queued} == {NAME}
+    names = [order.name, second.name]
+    assert [(await backend.observe(name, ZONE)).state for name in names] == ["running", "running"]
+    assert [(seen.name, seen.lease_id) for seen in await backend.list_owned()] == [(name, LEASE) for name in names]
+    assert "stage: booted" in await backend.diagnose(second.name, ZONE)
+    await backend.delete(second.name, ZONE)
+    assert [(await backend.observe(name, ZONE)).state for name in names] == ["running", "running"]
+    await backend.delete(order.name, ZONE)
+    cloud.clock.now += 60  # type: ignore[attr-defined]
+    assert [(await backend.observe(name, ZONE)).state for name in names] == ["absent", "absent"]
+    assert await backend.list_owned() == ()
+
+
+async def test_a_slice_that_is_refused_late(cloud: CloudTpu, tmp_path: Path) -> None:
+    """Each of its hosts is refused with it."""
+    cloud.faults.late[ZONE] = Fault("RESOURCE_EXHAUSTED", "There is no more capacity in the zone us-central1-a.")
+    backend = cloud.backend(tmp_path)
+    await backend.create(replace(await first(backend, SLICE), name=f"{NAME}-0"))
+    cloud.clock.now += 6  # type: ignore[attr-defined]
+    for host in (0, 1):
+        seen = await backend.observe(f"{NAME}-{host}", ZONE)
+        assert (seen.state, seen.code) == ("absent", "no_capacity")

@@ -9,7 +9,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,10 @@ from tests.harness.google import PROJECT, GoogleService, Json
 
 ACCOUNT = f"machines@{PROJECT}.iam.gserviceaccount.com"
 # what each zone knows
-TYPES = ("v2-8", "v5litepod-1", "v5litepod-4", "v5litepod-8", "v6e-8")
+TYPES = ("v2-8", "v4-16", "v5litepod-1", "v5litepod-4", "v5litepod-8", "v6e-8")
 VERSIONS = ("tpu-ubuntu2204-base", "v2-alpha-tpuv5-lite", "v2-alpha-tpuv6e")
 ZONES = ("us-central1-a", "us-west4-b")
+_HOSTS = {"v4-16": 2}
 _STATUS = {
     "INVALID_ARGUMENT": (3, 400),
     "NOT_FOUND": (5, 404),
@@ -135,7 +136,7 @@ class CloudTpu(GoogleService):
         return TpuBackend(settings)
 
     def orders(self, server_url: str) -> dict[str, MachineOrder]:
-        """What each running node knows, from its own metadata."""
+        """What each host of a running node knows, from the node's metadata and its own number."""
         self.move()
         found = {}
         for (zone, name), node in self.nodes.items():
@@ -144,7 +145,7 @@ class CloudTpu(GoogleService):
             said = re.search(r"--server (\S+) --lease (\S+)", node.body["metadata"]["startup-script"])
             assert said
             assert said[1] == server_url
-            found[name] = MachineOrder(
+            order = MachineOrder(
                 name=name,
                 deployment=node.body["labels"]["benchbot"],
                 lease_id=said[2],
@@ -153,6 +154,11 @@ class CloudTpu(GoogleService):
                 deadline_at=0.0,
                 offer=Offer(backend="tpu", zone=zone),
             )
+            hosts = _HOSTS.get(node.body["acceleratorType"], 1)
+            each = (
+                [replace(order, name=f"{name}-{host}", member=host) for host in range(hosts)] if hosts > 1 else [order]
+            )
+            found |= {one.name: one for one in each}
         return found
 
     def preempt(self, name: str) -> None:

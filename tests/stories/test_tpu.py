@@ -130,3 +130,40 @@ async def test_no_account_for_the_machines(world: World) -> None:
         await world.says("maya", "/benchmark resnet50 pairs=1 on=v5e-8")
         assert google.orders_taken == []
     assert "gcloud iam service-accounts create" in world.read()[0]
+
+
+PAIR = Hardware(
+    name="v4-16",
+    backend="tpu",
+    price_usd_per_hour=12.88,
+    hosts=2,
+    options={"tpu": "v4", "count": "8", "zones": "us-central1-a, us-west4-b"},
+)
+
+
+@told
+async def test_a_slice_of_two_hosts(world: World) -> None:
+    """One order brings both hosts; a late stock-out moves both to the next zone; they train together, once."""
+    async with cloud_tpu(world, PAIR) as google:
+        google.faults.late["us-central1-a"] = STOCK_OUT
+        await world.says("maya", "/benchmark resnet50 pairs=1 on=v4-16")
+        assert [zone for zone, _, _ in google.orders_taken] == ["us-central1-a", "us-west4-b"]
+        async with world.services.database.read() as tx:
+            machines = (await tx.scalars(select(Machine).order_by(Machine.id))).all()
+        assert [(one.member, one.zone, one.state) for one in machines] == [
+            (0, "us-west4-b", "gone"),
+            (1, "us-west4-b", "gone"),
+        ]
+        assert machines[0].ordered_at == machines[1].ordered_at, "both are billed from their one order"
+    results, *_ = world.read()
+    assert "v4-16" in results
+    assert "cost $" in results
+
+
+@told
+async def test_a_slice_whose_hosts_the_operator_miscounts(world: World) -> None:
+    """Nothing is ordered, and the comment says which number is right."""
+    async with cloud_tpu(world, replace(PAIR, hosts=1)) as google:
+        await world.says("maya", "/benchmark resnet50 pairs=1 on=v4-16")
+        assert google.orders_taken == []
+    assert "v4-16 has 2 hosts, and v4-16 says hosts = 1" in world.read()[0]

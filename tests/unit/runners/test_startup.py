@@ -34,6 +34,7 @@ class Google:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.stages: list[str] = []
+        self.attributes: dict[str, str] = {}
         self.url = ""
         self.shims = dict(SHIMS)
         self._groups: list[int] = []
@@ -48,7 +49,7 @@ class Google:
         values = {"server_url": self.scene.server.url, "agent_path": f"{PREFIX}/agent.pyz", "lease_id": "L1"}
         numbers = {"deadline_at": int(time.time()) + 300, "grace_s": 900, "gpus": 1, "tpus": 0, "uid": UID, "member": 0}
         rendered = load("machines", "startup.sh").render(
-            **{**values, **numbers, "environment": "", "trusted": False, **words}
+            **{**values, **numbers, "slice": False, "environment": "", "trusted": False, **words}
         )
         script = rendered.replace("http://169.254.169.254", self.url)
         script = script.replace("/var/lib/benchbot", str(self.scene.folder / "machine"))
@@ -86,8 +87,13 @@ async def google(scene: Scene) -> AsyncIterator[Google]:
         made.stages.append(await request.text())
         return web.Response()
 
+    async def attribute(request: web.Request) -> web.Response:
+        found = made.attributes.get(request.match_info["name"])
+        return web.Response(text=found) if found is not None else web.Response(status=404)
+
     app = web.Application()
     app.router.add_get(f"{attributes}/attributes/benchbot-token", token)
+    app.router.add_get(f"{attributes}/attributes/{{name}}", attribute)
     app.router.add_put(f"{attributes}/guest-attributes/benchbot/stage", stage)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
@@ -141,4 +147,37 @@ async def test_a_machine_that_is_started_again_does_nothing(google: Google, scen
     (scene.folder / "machine" / "agent.log").write_text("the first time")
     await google.boot()
     assert google.stages[-1] == "failed: the machine was started again"
+    assert scene.server.nonces == []
+
+
+SLICE = {
+    "agent-worker-number": "1",
+    "worker-network-endpoints": "unknown:unknown:10.0.0.5,unknown:unknown:10.0.0.6",
+    "tpu-env": "ACCELERATOR_TYPE: 'v4-16'\nCHIPS_PER_HOST_BOUNDS: '2,2,1'\nHOST_BOUNDS: '1,1,2'\nWORKER_ID: '1'\n",
+}
+
+
+async def test_a_host_of_a_slice_knows_its_number_and_the_others(google: Google, scene: Scene) -> None:
+    """The same script on each host: what differs comes from the metadata server, and the code finds it in variables."""
+    google.attributes = SLICE
+    scene.plan(scene.run("r1", "env"), setup="", setup_inputs=[])
+    await google.boot(slice=True, gpus=0, environment='{"PJRT_DEVICE": "TPU"}')
+    assert google.stages == ["booted", "agent started", "agent ended with status 0"]
+    assert [event["member"] for event in scene.server.events] == [1] * len(scene.server.events)
+    told = scene.server.text("r1", "host-1/log.txt").splitlines()
+    assert {line for line in told if line.startswith(("TPU_", "PJRT_"))} == {
+        "TPU_WORKER_ID=1",
+        "TPU_WORKER_HOSTNAMES=10.0.0.5,10.0.0.6",
+        "TPU_HOST_BOUNDS=1,1,2",
+        "TPU_CHIPS_PER_HOST_BOUNDS=2,2,1",
+        "PJRT_DEVICE=TPU",
+    }
+
+
+@pytest.mark.parametrize("missing", sorted(SLICE))
+async def test_a_host_that_cannot_know_does_nothing(google: Google, scene: Scene, missing: str) -> None:
+    google.attributes = {name: text for name, text in SLICE.items() if name != missing}
+    scene.plan(scene.run("r1", "env"), setup="", setup_inputs=[])
+    await google.boot(slice=True, gpus=0, environment="{}")
+    assert google.stages[-1].startswith("failed: the metadata server")
     assert scene.server.nonces == []
