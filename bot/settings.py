@@ -346,6 +346,9 @@ class _Reader:
             hosts = int(self._number(options, where, _key("hosts", "whole", "", ""), 1))
             if not 1 <= hosts <= 64:
                 self._fault(f"{where}.hosts", "It is 1 to 64.")
+            if hosts > 1:
+                # backends where one order brings them all have to know
+                options["hosts"] = str(hosts)
             backend = options.pop("backend", "local" if name == LOCAL.name else "")
             if not backend:
                 self._fault(where, "It does not say its `backend`.")

@@ -1,15 +1,14 @@
-"""What a machine of Kubernetes is made of, and what is seen of it. Pure: the API's objects in and out, no calls."""
+"""What a machine of Kubernetes is made of. Pure: the API's objects out, no calls."""
 
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from runners.backends.base import BackendError
 from runners.protocol import PREFIX
-from runners.spec import MachineOrder, Sighting
+from runners.spec import MachineOrder, order_name
 from templates import read_text
 
 Json = dict[str, Any]
@@ -17,9 +16,7 @@ Json = dict[str, Any]
 _DEADLINE_GRACE_S = 900
 _KEPT_S = 3600
 _CODE_UID = 61200
-_UNSCHEDULABLE_S = 600
-# a Job stands in its queue from its first moment on; one that is suspended later has been running
-_QUEUED_AT_ONCE_S = 60.0
+UNSCHEDULABLE_S = 600
 PROVISIONING: Mapping[str, Mapping[str, str]] = {
     "standard": {},
     "spot": {"cloud.google.com/gke-spot": "true"},
@@ -27,28 +24,24 @@ PROVISIONING: Mapping[str, Mapping[str, str]] = {
 }
 _GPU, _TPU = "nvidia.com/gpu", "google.com/tpu"
 _TOKEN_FOLDER = "/run/benchbot"
+INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
+# which of the hosts of a Job a pod is
+_INDEX = {
+    "name": "BENCHBOT_MEMBER",
+    "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX_ANNOTATION}']"}},
+}
 # what an agent that is root needs to run the code as another user, to end it, and to read and remove what it wrote
 KEEPER = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID")
-
-_TAKEN = ("Evicted", "Preempted", "NodeLost", "NodeShutdown", "Terminated")
-_NO_START = (
-    "ImagePullBackOff",
-    "InvalidImageName",
-    "ErrImageNeverPull",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-)
-# exit statuses before the agent: of templates/machines/pod.py, and of a container that could not be started
-_NO_AGENT = (78, 126, 127, 128)
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a pod asks of its node; `told` names it in one word."""
+    """What a pod asks of its node, and how many pods there are of it; `told` names it in one word."""
 
     selector: Mapping[str, str]
     resource: str
     count: int
+    hosts: int
     told: str
 
     @property
@@ -66,11 +59,13 @@ def needs_of(options: Mapping[str, str]) -> Needs:
         raise BackendError("config", "Set `gpu` or `tpu`, not both.")
     if tpu and not re.fullmatch(r"\d+x\d+(x\d+)?", topology):
         raise BackendError("config", f"`tpu` needs a `topology` such as 2x4, not {topology or 'none'}.")
+    hosts = number("hosts", options, 1)
     chips = math.prod(int(side) for side in topology.split("x")) if tpu else 0
-    count = options.get("count", str(chips) if tpu else "1" if gpu else "0")
-    if not count.isdigit() or (tpu and int(count) != chips):
-        raise BackendError("config", f"count is a whole number, for a TPU {chips} (one host), not {count}.")
-    number("patience_s", options, _UNSCHEDULABLE_S)
+    count = options.get("count", str(chips // hosts) if tpu else "1" if gpu else "0")
+    if not count.isdigit() or (tpu and int(count) * hosts != chips):
+        told = f"{chips / hosts:g} (those of {topology} on each of the hosts = {hosts})"
+        raise BackendError("config", f"count is a whole number, for this TPU {told}, not {count}.")
+    number("patience_s", options, UNSCHEDULABLE_S)
     selector = dict(_pair(text) for text in words_of(options.get("node_selector", "")))
     if gpu:
         selector["cloud.google.com/gke-accelerator"] = gpu
@@ -78,7 +73,7 @@ def needs_of(options: Mapping[str, str]) -> Needs:
         selector |= {"cloud.google.com/gke-tpu-accelerator": tpu, "cloud.google.com/gke-tpu-topology": topology}
     resource = _TPU if tpu else _GPU if int(count) else ""
     told = "-".join((*selector.values(), *([f"x{count}"] if resource else []), options.get("queue", ""))).strip("-")
-    return Needs(selector, resource, int(count), told or "cpu")
+    return Needs(selector, resource, int(count), hosts, told or "cpu")
 
 
 def number(name: str, options: Mapping[str, str], default: int) -> int:
@@ -105,10 +100,14 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def job_of(order: MachineOrder, options: Mapping[str, str], now: float) -> Json:
-    """The Job of one machine. It never runs a second pod, and a pod that is taken away is told from one that failed."""
+    """The Job of one machine, or an Indexed one of several hosts, with a pod for each.
+
+    It never runs a second pod, and a pod that is taken away is told from one that failed; either ends the whole Job.
+    """
+    name, hosts = order_name(order.name), needs_of(options).hosts
     labels = {
         "benchbot": order.deployment,
-        "benchbot-machine": order.name,
+        "benchbot-machine": name,
         "benchbot-lease": order.lease_id,
         "benchbot-deadline": str(int(order.deadline_at)),
     }
@@ -118,9 +117,9 @@ def job_of(order: MachineOrder, options: Mapping[str, str], now: float) -> Json:
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": order.name,
+            "name": name,
             "labels": {**labels, **({"kueue.x-k8s.io/queue-name": queue} if queue else {})},
-            "annotations": {"benchbot-patience-s": str(number("patience_s", options, _UNSCHEDULABLE_S))},
+            "annotations": {"benchbot-patience-s": str(number("patience_s", options, UNSCHEDULABLE_S))},
         },
         "spec": {
             "backoffLimit": 0,
@@ -130,6 +129,7 @@ def job_of(order: MachineOrder, options: Mapping[str, str], now: float) -> Json:
                 "rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
             },
             **({"suspend": True} if queue else {}),
+            **({"completionMode": "Indexed", "completions": hosts, "parallelism": hosts} if hosts > 1 else {}),
             "template": {"metadata": {"labels": labels}, "spec": _pod(order, options)},
         },
     }
@@ -148,6 +148,8 @@ def _pod(order: MachineOrder, options: Mapping[str, str]) -> Json:
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         **({"serviceAccountName": account} if account else {}),
+        # under this name hosts find each other, and GKE writes down for each TPU host who the others are
+        **({"subdomain": order_name(order.name)} if needs.hosts > 1 else {}),
         "nodeSelector": selector,
         "tolerations": [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in tainted],
         "securityContext": {**_user(order.trusted), "seccompProfile": {"type": "RuntimeDefault"}},
@@ -156,7 +158,8 @@ def _pod(order: MachineOrder, options: Mapping[str, str]) -> Json:
                 "name": "agent",
                 "image": options["image"],
                 "command": ["python3", "-c", read_text("machines", "pod.py")],
-                "args": _agent_words(order, options),
+                "args": _agent_words(order, options, needs.hosts),
+                **({"env": [_INDEX]} if needs.hosts > 1 else {}),
                 "workingDir": "/work",
                 "resources": {"requests": {**sizes, **devices}, "limits": {**sizes, **devices}},
                 "securityContext": {
@@ -190,11 +193,11 @@ def _user(trusted: bool) -> Json:
     return {"runAsUser": 0, "runAsGroup": 0}
 
 
-def _agent_words(order: MachineOrder, options: Mapping[str, str]) -> list[str]:
+def _agent_words(order: MachineOrder, options: Mapping[str, str], hosts: int) -> list[str]:
     words = [f"{order.server_url}{PREFIX}/agent.pyz", "--server", order.server_url, "--lease", order.lease_id]
     words += ["--token-file", f"{_TOKEN_FOLDER}/token", "--folder", "lease", "--cache", "cache"]
     words += ["--deadline", str(int(order.deadline_at))]
-    words += ["--member", str(order.member)]
+    words += ["--member", f"$({_INDEX['name']})" if hosts > 1 else "0"]
     words += ["--trusted"] if order.trusted else ["--uid", str(_CODE_UID)]
     words += ["--base-environment", options["base_environment"]] if options.get("base_environment") else []
     return words
@@ -202,27 +205,57 @@ def _agent_words(order: MachineOrder, options: Mapping[str, str]) -> list[str]:
 
 def secret_name(order: MachineOrder) -> str:
     """Another one for each attempt: the last one's may still be on its way out."""
-    return f"{order.name}-{order.attempt}"
+    return f"{order_name(order.name)}-{order.attempt}"
+
+
+def _owned(order: MachineOrder, name: str, job_uid: str) -> Json:
+    """The metadata of what goes with its Job."""
+    job = order_name(order.name)
+    return {
+        "name": name,
+        "labels": {"benchbot": order.deployment, "benchbot-machine": job},
+        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": job_uid}],
+    }
 
 
 def secret_of(order: MachineOrder, job_uid: str) -> Json:
-    """The agent's token, which goes with its Job."""
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": order.name, "uid": job_uid}
+    """The agent's token."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {
-            "name": secret_name(order),
-            "labels": {"benchbot": order.deployment, "benchbot-machine": order.name},
-            "ownerReferences": [owner],
-        },
+        "metadata": _owned(order, secret_name(order), job_uid),
         "immutable": True,
         "stringData": {"token": order.token},
     }
 
 
+def meeting_of(order: MachineOrder, job_uid: str) -> tuple[Json, Json]:
+    """A headless Service and a network policy, by which the hosts of one Job find and call each other."""
+    name = order_name(order.name)
+    us = {"benchbot-machine": name}
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _owned(order, name, job_uid),
+        # the hosts wait for each other, so nobody is ready before the others are known
+        "spec": {"clusterIP": "None", "selector": us, "publishNotReadyAddresses": True},
+    }
+    policy = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": _owned(order, name, job_uid),
+        "spec": {
+            "podSelector": {"matchLabels": us},
+            "policyTypes": ["Ingress"],
+            "ingress": [{"from": [{"podSelector": {"matchLabels": us}}]}],
+        },
+    }
+    return service, policy
+
+
 def policy_of(deployment: str) -> Json:
-    """Nobody calls a machine; a machine calls everything but link-local addresses, where clouds hand out credentials.
+    """Nobody calls a machine but its other hosts; it calls everything but link-local addresses, where clouds hand out
+    credentials.
 
     Name servers may be link-local. One policy serves all machines of a deployment.
     """
@@ -242,119 +275,3 @@ def policy_of(deployment: str) -> Json:
             "egress": [{"to": [open_v4, open_v6, {"namespaceSelector": {}}]}, name_servers],
         },
     }
-
-
-# ---- what is seen of it ---------------------------------------------------------------------------------------------
-
-
-def machine_of(thing: Json) -> str:
-    """The machine that a Job or a pod belongs to."""
-    return str(thing["metadata"]["labels"].get("benchbot-machine", ""))
-
-
-def containers_of(pod: Json) -> list[Json]:
-    """The states of its containers; there are none before it has a node."""
-    return list(pod.get("status", {}).get("containerStatuses") or [])
-
-
-def sighting_of(job: Json | None, pods: list[Json], events: list[Json], now: float) -> Sighting:
-    """What a Job, its pods and its events say together. There is a Job or a pod."""
-    first = job or pods[0]
-    meta = first["metadata"]
-    state, code, evidence = _judged(job, pods, events, now)
-    deadline = meta["labels"].get("benchbot-deadline", "")
-    return Sighting(
-        name=machine_of(first),
-        state=state,
-        zone=meta["namespace"],
-        lease_id=meta["labels"].get("benchbot-lease", ""),
-        deadline_at=float(deadline) if deadline.isdigit() else None,
-        evidence=evidence,
-        code=code,
-        scope=meta["namespace"] if code == "quota" else "",
-    )
-
-
-def _judged(job: Json | None, pods: list[Json], events: list[Json], now: float) -> tuple[str, str, str]:
-    """State, code and evidence."""
-    if job is None or "deletionTimestamp" in job["metadata"]:
-        return "stopped", "", "it is being deleted"
-    pod = max(pods, key=lambda one: str(one["metadata"]["creationTimestamp"]), default=None)
-    conditions = _conditions(job)
-    end = conditions.get("Failed") or conditions.get("FailureTarget") or conditions.get("Complete")
-    if end and end.get("reason") == "PodFailurePolicy":
-        return "stopped", "preempted", _taken(pod) or str(end.get("message", ""))
-    if pod and (ended := _ended(pod)):
-        return ended
-    if end:
-        return "stopped", "", str(end.get("message", ""))
-    if job["spec"].get("suspend"):
-        since = conditions.get("Suspended", {}).get("lastTransitionTime", job["metadata"]["creationTimestamp"])
-        if _seconds(since) - _seconds(job["metadata"]["creationTimestamp"]) > _QUEUED_AT_ONCE_S:
-            return "stopped", "preempted", "the queue has taken back what it had given"
-        return "waiting", "", ""
-    if pod is None:
-        return _refused(events)
-    return _begun(job, pod, now)
-
-
-def _refused(events: list[Json]) -> tuple[str, str, str]:
-    """Why there is no pod yet: the Job's controller may not make one."""
-    said = [str(event.get("message", "")) for event in events if event.get("reason") == "FailedCreate"]
-    if not said:
-        return "starting", "", ""
-    if "exceeded quota" in said[-1]:
-        return "stopped", "quota", said[-1]
-    return ("stopped", "config", said[-1]) if "forbidden" in said[-1] else ("starting", "", said[-1])
-
-
-def _begun(job: Json, pod: Json, now: float) -> tuple[str, str, str]:
-    if pod["status"].get("phase") != "Pending":
-        return "running", "", ""
-    for waiting in (each.get("state", {}).get("waiting") or {} for each in containers_of(pod)):
-        if waiting.get("reason") in _NO_START:
-            return "stopped", "config", f"{waiting['reason']}: {waiting.get('message', '')}"
-    unscheduled = _conditions(pod, "False").get("PodScheduled", {})
-    if unscheduled.get("reason") == "Unschedulable":
-        # one that stood in a queue began when it was let out of it
-        began = job.get("status", {}).get("startTime") or job["metadata"]["creationTimestamp"]
-        patience_s = float(job["metadata"].get("annotations", {}).get("benchbot-patience-s", _UNSCHEDULABLE_S))
-        told = str(unscheduled.get("message", ""))
-        return ("stopped", "no_capacity", told) if now - _seconds(began) >= patience_s else ("starting", "", told)
-    return "starting", "", ""
-
-
-def _taken(pod: Json | None) -> str:
-    """Why the cluster took the pod away; empty when it did not."""
-    if pod is None:
-        return ""
-    status, condition = pod["status"], _conditions(pod).get("DisruptionTarget")
-    if condition is None and status.get("reason") not in _TAKEN:
-        return ""
-    words = (status.get("reason"), status.get("message") or (condition or {}).get("message"))
-    return ": ".join(str(word) for word in words if word) or "the cluster took the pod away"
-
-
-def _ended(pod: Json) -> tuple[str, str, str] | None:
-    """How the pod ended; None when it has not."""
-    taken = _taken(pod)
-    if taken:
-        return "stopped", "preempted", taken
-    if pod["status"].get("phase") not in ("Failed", "Succeeded"):
-        return None
-    for end in (each.get("state", {}).get("terminated") or {} for each in containers_of(pod)):
-        if end.get("reason") == "OOMKilled":
-            return "stopped", "", "OOMKilled: the pod needed more memory than its limit or its node has"
-        if end.get("exitCode") in _NO_AGENT:
-            return "stopped", "config", str(end.get("message") or end.get("reason") or "the agent did not start")
-    # the log says more than the Job
-    return "stopped", "", ""
-
-
-def _conditions(thing: Json, wanted: str = "True") -> dict[str, Json]:
-    found = thing.get("status", {}).get("conditions") or []
-    return {condition["type"]: condition for condition in found if condition["status"] == wanted}
-
-
-def _seconds(stamp: str) -> float:
-    return datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()

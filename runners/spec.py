@@ -4,6 +4,7 @@
 values; its field names are the message's keys.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -98,8 +99,8 @@ class Offer:
     `provisioning` is standard, spot, flex-start or reserved. `scopes` name what it shares with other offers, such as
     its zone: a refusal names the scope that is to be left alone for a while. The order of a `queued` offer may stand
     in a queue of the cloud for long before there is a machine. `device` is cuda, rocm, xpu or tpu, and `devices` how
-    many of them frameworks must see there. `hosts` is how many its one order brings where that is the cloud's to say,
-    with prices of one of them; None where each host is an order of its own.
+    many of them frameworks must see there. With `one_order` the order of the first of several hosts brings them
+    all, and its deletion takes them all; the price is that of one host.
     """
 
     backend: str
@@ -111,7 +112,7 @@ class Offer:
     queued: bool = False
     device: str = ""
     devices: int = 0
-    hosts: int | None = None
+    one_order: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +137,16 @@ class MachineOrder:
     options: Mapping[str, str] = field(default_factory=dict)
     # False: the commits come from somebody without write right, and the backend must isolate their code or refuse
     trusted: bool = False
+
+
+def order_name(machine: str) -> str:
+    """The name that all hosts of one lease share: a host of several has its number behind it."""
+    return re.sub(r"^(.+-[a-z2-7]{26}-\d+)-\d+$", r"\1", machine)
+
+
+def host_number(machine: str) -> int | None:
+    """Which of several hosts a machine is; None for the only one."""
+    return None if order_name(machine) == machine else int(machine.rpartition("-")[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,16 +64,11 @@ class Machines(Worker[Machine]):
             cooled = await cooling(tx)
         if leader is not None:
             # all hosts of a lease stand in one place; where one order brings them all it is waited for
-            whole = leader.offer and load(Offer, leader.offer).hosts
+            whole = bool(leader.offer) and load(Offer, leader.offer).one_order
             if leader.state in ("wanted", "creating", "clearing", *(("starting",) if whole else ())):
                 return Change(state="wanted", due_at=now + YOUNG_LOOK_S)
             offers = tuple(offer for offer in offers if scope_of(offer, "") == scope_of(load(Offer, leader.offer), ""))
         chosen = choose(offers, cooled, now) if offers else now
-        if isinstance(chosen, Offer) and chosen.hosts not in (None, hardware.hosts):
-            sentence = (
-                f"{chosen.machine_type} has {chosen.hosts} hosts, and {row.hardware} says hosts = {hardware.hosts}."
-            )
-            return self._refused(row, "config", sentence)
         if leader is not None and not isinstance(chosen, Offer):
             return self._refused(row, "no_capacity", f"{leader.zone} has no second machine of this kind.")
         if isinstance(chosen, Offer):
@@ -84,7 +79,7 @@ class Machines(Worker[Machine]):
                 "zone": chosen.zone,
                 "attempt": row.attempt + 1,
                 "price_usd_per_hour": _price(chosen, hardware),
-                "ordered_at": leader.ordered_at if leader is not None and chosen.hosts else now,
+                "ordered_at": leader.ordered_at if leader is not None and chosen.one_order else now,
                 "deadline_at": deadline_at,
             }
             lease = update(Lease).where(Lease.id == row.lease_id).values(deadline_at=deadline_at)

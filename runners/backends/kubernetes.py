@@ -1,8 +1,9 @@
 """Pods of a Kubernetes cluster, such as GKE, through kubernetes_asyncio.
 
-A machine is a Job with one pod, named after the lease, so that ordering it twice makes one. Its token lies in a Secret
-that the Job owns. The Job ends itself at its deadline and is removed some time after its end, whatever happens to the
-bot. Its pod has no token of the cluster, and a network policy keeps it from the node's metadata server.
+A machine is a Job with one pod, named after the lease, so that ordering it twice makes one. Several hosts are one
+Indexed Job, ordered and deleted with the first of them. The token lies in a Secret that the Job owns. The Job ends
+itself at its deadline and is removed some time after its end, whatever happens to the bot. Its pod has no token of the
+cluster, and a network policy keeps it from the node's metadata server.
 
 Options of `[backends.kubernetes]`: `kubeconfig` and `context` (without the first: the account of the pod that the bot
 runs in), `namespace`.
@@ -27,16 +28,15 @@ from runners.checks import kubernetes as checks
 from runners.pods import (
     PROVISIONING,
     Json,
-    containers_of,
     job_of,
-    machine_of,
+    meeting_of,
     needs_of,
     policy_of,
     secret_of,
-    sighting_of,
     words_of,
 )
-from runners.spec import MachineOrder, Offer, Sighting
+from runners.podsight import containers_of, machines_of, order_of, pods_of, sighting_of
+from runners.spec import MachineOrder, Offer, Sighting, host_number, order_name
 
 _LAST_WORDS = 4000
 _PATIENCE_S = 60.0
@@ -77,38 +77,50 @@ class KubernetesBackend(Backend):
                 scopes=(namespace,),
                 device=needs.device,
                 devices=needs.count,
+                one_order=needs.hosts > 1,
             )
             for kind in kinds
         )
 
     async def create(self, order: MachineOrder) -> None:
-        """The network policy if it is not there yet, then the Job, then the token that its pod waits for."""
-        job = job_of(order, {**self.settings.options, **order.options}, self.settings.clock())
+        """The network policy if it is not there yet, then the Job, then the token that its pods wait for."""
+        if order.member:
+            return
+        options, name = {**self.settings.options, **order.options}, order_name(order.name)
+        job = job_of(order, options, self.settings.clock())
         async with self._cluster(order.offer.zone) as cluster:
             await cluster.add("NetworkingV1Api", "network_policy", policy_of(order.deployment))
-            made = await cluster.add("BatchV1Api", "job", job) or await cluster.job(order.name)
+            made = await cluster.add("BatchV1Api", "job", job) or await cluster.job(name)
             if made is None or "deletionTimestamp" in made["metadata"]:
-                raise ClusterAwayError(f"an earlier Job {order.name} is still being deleted")
-            await cluster.add("CoreV1Api", "secret", secret_of(order, made["metadata"]["uid"]))
+                raise ClusterAwayError(f"an earlier Job {name} is still being deleted")
+            uid = made["metadata"]["uid"]
+            if needs_of(options).hosts > 1:
+                service, policy = meeting_of(order, uid)
+                await cluster.add("CoreV1Api", "service", service)
+                await cluster.add("NetworkingV1Api", "network_policy", policy)
+            await cluster.add("CoreV1Api", "secret", secret_of(order, uid))
 
     async def observe(self, name: str, zone: str) -> Sighting:
         """What the Job, its pod and, while there is none, the Job's events say."""
         async with self._cluster(zone) as cluster:
-            job, pods = await cluster.job(name), await cluster.pods(f"benchbot-machine={name}")
+            job, pods = await cluster.machine(name)
             if job is None and not pods:
                 return Sighting(name=name, state="absent", zone=zone)
             said = [] if job is None or pods else await cluster.events(job)
-        return sighting_of(job, pods, said, self.settings.clock())
+        return sighting_of(name, job, pods, said, self.settings.clock())
 
     async def delete(self, name: str, zone: str) -> None:
         """The Job with all that it owns; pods that it has left behind, too."""
+        if host_number(name):
+            return
+        job = order_name(name)
         async with self._cluster(zone) as cluster:
             try:
-                await cluster.call("BatchV1Api", "delete_namespaced_job", name, zone, propagation_policy="Foreground")
+                await cluster.call("BatchV1Api", "delete_namespaced_job", job, zone, propagation_policy="Foreground")
             except _Refused as refused:
                 if refused.status != 404:
                     raise
-                mine = f"benchbot-machine={name}"
+                mine = f"benchbot-machine={job}"
                 await cluster.call("CoreV1Api", "delete_collection_namespaced_pod", zone, label_selector=mine)
 
     async def list_owned(self) -> tuple[Sighting, ...]:
@@ -116,16 +128,21 @@ class KubernetesBackend(Backend):
         mine = f"benchbot={self.settings.deployment}"
         async with self._cluster(self._namespace()) as cluster:
             jobs, pods = await cluster.jobs(mine), await cluster.pods(mine)
-        found: dict[str, tuple[Json | None, list[Json]]] = {machine_of(job): (job, []) for job in jobs}
+        found: dict[str, tuple[Json | None, list[Json]]] = {order_of(job): (job, []) for job in jobs}
         for pod in pods:
-            found.setdefault(machine_of(pod), (None, []))[1].append(pod)
-        return tuple(sighting_of(job, its, [], self.settings.clock()) for job, its in found.values())
+            found.setdefault(order_of(pod), (None, []))[1].append(pod)
+        now = self.settings.clock()
+        return tuple(
+            sighting_of(name, job, pods_of(name, its), [], now)
+            for job, its in found.values()
+            for name in machines_of(job, its)
+        )
 
     async def diagnose(self, name: str, zone: str) -> str:
         """The last events, the states of the container, and the end of the pod's log."""
         words: list[str] = []
         async with self._cluster(zone) as cluster:
-            job, pods = await cluster.job(name), await cluster.pods(f"benchbot-machine={name}")
+            job, pods = await cluster.machine(name)
             for thing in (*([job] if job else []), *pods):
                 events = await cluster.events(thing)
                 words += [f"{event.get('reason', '')}: {event.get('message', '')}" for event in events[-10:]]
@@ -244,6 +261,11 @@ class _Cluster:
                 raise
             return None
         return found
+
+    async def machine(self, name: str) -> tuple[Json | None, list[Json]]:
+        """The Job that a machine is of, and the pods of this machine."""
+        job, pods = await self.job(order_name(name)), await self.pods(f"benchbot-machine={order_name(name)}")
+        return job, pods_of(name, pods)
 
     async def jobs(self, labels: str) -> list[Json]:
         """Jobs by their labels."""

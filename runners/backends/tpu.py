@@ -17,7 +17,6 @@ standard orders stand in the queue, too); `reservation` (the name of one).
 
 import asyncio
 import json
-import re
 import time
 import uuid
 from collections.abc import Mapping
@@ -29,7 +28,7 @@ from runners.checks import tpu as checks
 from runners.google import CloudAwayError, GoogleApi, Refused
 from runners.prices import list_price
 from runners.protocol import PREFIX
-from runners.spec import MachineOrder, Offer, Sighting
+from runners.spec import MachineOrder, Offer, Sighting, host_number, order_name
 from runners.tpus import Shape, shape_of
 from templates import load
 
@@ -65,6 +64,8 @@ class TpuBackend(Backend):
         merged = {**self.settings.options, **options}
         shape = shape_of(merged)
         generation = shape.accelerator_type.rpartition("-")[0]
+        if str(shape.hosts) != merged.get("hosts", "1"):
+            raise BackendError("config", f"{shape.accelerator_type} has {shape.hosts} hosts: set `hosts` to that.")
         _account(merged)
         kinds = _words(merged.get("provisioning", "standard"))
         for kind in kinds:
@@ -81,7 +82,7 @@ class TpuBackend(Backend):
                 queued=_is_queued(kind, merged),
                 device="tpu",
                 devices=max(1, shape.chips),
-                hosts=shape.hosts,
+                one_order=shape.hosts > 1,
             )
             for kind in kinds
             for zone in _words(merged.get("zones", ""))
@@ -92,7 +93,7 @@ class TpuBackend(Backend):
         if order.member:
             return
         merged = {**self.settings.options, **order.options}
-        zone, node, name = order.offer.zone, _node(order, merged), node_name(order.name)
+        zone, node, name = order.offer.zone, _node(order, merged), order_name(order.name)
         version, kind, query, body = "v2", "nodes", {"nodeId": name}, node
         if _is_queued(order.offer.provisioning, merged):
             asked = str(uuid.uuid5(uuid.NAMESPACE_URL, f"benchbot:{order.name}:{order.attempt}"))
@@ -109,19 +110,19 @@ class TpuBackend(Backend):
 
     async def observe(self, name: str, zone: str) -> Sighting:
         """The node and its queued resource, or what the zone's operations say of one that is not there."""
-        node, queued = await self._both(node_name(name), zone)
+        node, queued = await self._both(order_name(name), zone)
         seen = _sighting(name, zone, node, queued)
         if queued or seen.state not in ("absent", "starting"):
             return seen
-        ordered = await self._order_of(node_name(name), zone)
+        ordered = await self._order_of(order_name(name), zone)
         if "error" in ordered:
             return _refused_late(replace(seen, state="stopped" if node else "absent"), ordered["error"])
         return replace(seen, state="starting") if ordered and not ordered.get("done") else seen
 
     async def delete(self, name: str, zone: str) -> None:
         """Delete the queued resource with its node, or the node that has none."""
-        node = node_name(name)
-        if node != name and not name.endswith("-0"):
+        node = order_name(name)
+        if host_number(name):
             return
         if not await self._delete(zone, "queuedResources", node, {"force": "true"}):
             await self._delete(zone, "nodes", node, {})
@@ -145,12 +146,12 @@ class TpuBackend(Backend):
         """The stage that the start-up script has reached, and what the cloud says of the node's health."""
         words: list[str] = []
         try:
-            node, queued = await self._both(node_name(name), zone)
+            node, queued = await self._both(order_name(name), zone)
             words += [f"queued resource: {_state(queued)}"] if queued else []
             words += [f"node: {node.get('state')}", f"health: {node.get('health', 'not known')}"] if node else []
             words += [node["healthDescription"]] if node.get("healthDescription") else []
             words += [f"{one.get('symptomType')}: {one.get('details', '')}" for one in node.get("symptoms", [])]
-            path = self._path(zone, "nodes", f"{node_name(name)}:getGuestAttributes")
+            path = self._path(zone, "nodes", f"{order_name(name)}:getGuestAttributes")
             asked = {"queryPath": "benchbot/", **_worker(name)}
             told = await self._api.call("POST", path, {}, asked)
             found = [item for one in told.get("guestAttributes", []) for item in one["queryValue"].get("items", [])]
@@ -281,7 +282,7 @@ def _queued_resource(
     """What brings the node when its turn has come. An order that comes too late for its deadline ends by itself."""
     until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(order.deadline_at))
     body: dict[str, Any] = {
-        "tpu": {"nodeSpec": [{"parent": place, "nodeId": node_name(order.name), "node": node}]},
+        "tpu": {"nodeSpec": [{"parent": place, "nodeId": order_name(order.name), "node": node}]},
         "queueingPolicy": {"validUntilTime": until},
     }
     kind = order.offer.provisioning
@@ -309,14 +310,10 @@ def _account(options: Mapping[str, str]) -> str:
     return account
 
 
-def node_name(machine: str) -> str:
-    """The node of a machine: a host of a slice has its number behind the node's name."""
-    return re.sub(r"^(.+-[a-z2-7]{26}-\d+)-\d+$", r"\1", machine)
-
-
 def _worker(machine: str) -> dict[str, list[str]]:
     """Which host of a slice is asked for its guest attributes."""
-    return {} if node_name(machine) == machine else {"workerIds": [machine.rpartition("-")[2]]}
+    number = host_number(machine)
+    return {} if number is None else {"workerIds": [str(number)]}
 
 
 def _machines(name: str, node: Mapping[str, Any]) -> list[str]:

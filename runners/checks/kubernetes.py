@@ -12,6 +12,7 @@ Json = dict[str, Any]
 RIGHTS = (
     *(("batch", "jobs", verb) for verb in ("create", "get", "list", "delete")),
     ("", "secrets", "create"),
+    ("", "services", "create"),
     ("", "pods", "list"),
     ("", "pods", "deletecollection"),
     ("", "pods/log", "get"),

@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.harness.world import Clock
 
 PAGE = (Path(__file__).parents[2] / "docs/backends/kubernetes.md").read_text()
 L4 = {"image": IMAGE, "gpu": "nvidia-l4"}
+PAIR = {**L4, "hosts": "2"}
 
 
 @pytest.fixture
@@ -119,7 +121,7 @@ async def test_offers_in_the_operators_order(cloud: KubernetesApi, tmp_path: Pat
         ({"gpu": "nvidia-l4"}, "Set `image`"),
         ({**L4, "tpu": "tpu-v5-lite-podslice"}, "not both"),
         ({"image": IMAGE, "tpu": "tpu-v5-lite-podslice"}, "topology"),
-        ({"image": IMAGE, "tpu": "tpu-v5-lite-podslice", "topology": "4x4", "count": "4"}, "for a TPU 16"),
+        ({"image": IMAGE, "tpu": "tpu-v5-lite-podslice", "topology": "4x4", "count": "4"}, "for this TPU 16"),
         ({**L4, "count": "many"}, "not many"),
         ({**L4, "node_selector": "pool"}, "label=value"),
         ({**L4, "provisioning": "cheap"}, "not cheap"),
@@ -264,7 +266,7 @@ async def test_the_rights_that_the_docs_give(cloud: KubernetesApi, tmp_path: Pat
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    backend, _ = await made(cloud, tmp_path)
+    backend, _ = await made(cloud, tmp_path, PAIR)
     for verb in (backend.observe, backend.diagnose, backend.delete, backend.observe, backend.observe, backend.delete):
         await verb(NAME, NAMESPACE)
     await backend.list_owned()
@@ -312,3 +314,52 @@ async def test_options_that_an_operator_forgets(
     with pytest.raises(BackendError, match=said) as refused:
         await cloud.backend(tmp_path, **options).list_owned()
     assert refused.value.code == "config"
+
+
+# ---- several hosts --------------------------------------------------------------------------------------------------
+
+
+async def test_several_hosts_are_one_indexed_job(cloud: KubernetesApi, tmp_path: Path) -> None:
+    """Ordered with the first, each with its own pod, free to call each other, and gone with the first."""
+    backend = cloud.backend(tmp_path)
+    order = replace(await first(backend, PAIR), name=f"{NAME}-0")
+    assert order.offer.one_order
+    await backend.create(order)
+    await backend.create(replace(order, name=f"{NAME}-1", member=1))
+    spec = cloud.objects["jobs"][NAME]["spec"]
+    assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 2, 2)
+    assert list(cloud.orders("https://bench.example.org")) == [f"{NAME}-0", f"{NAME}-1"]
+    service, policy = cloud.objects["services"][NAME], cloud.objects["networkpolicies"][NAME]
+    assert (service["spec"]["clusterIP"], spec["template"]["spec"]["subdomain"]) == ("None", NAME)
+    assert policy["spec"]["ingress"] == [{"from": [{"podSelector": {"matchLabels": {"benchbot-machine": NAME}}}]}]
+    owned = await backend.list_owned()
+    assert [(seen.name, seen.state) for seen in owned] == [(f"{NAME}-0", "running"), (f"{NAME}-1", "running")]
+    await backend.delete(f"{NAME}-1", NAMESPACE)
+    assert (await backend.observe(f"{NAME}-1", NAMESPACE)).state == "running"
+    await backend.delete(f"{NAME}-0", NAMESPACE)
+    for _ in range(2):
+        await backend.observe(f"{NAME}-0", NAMESPACE)
+    for host in (0, 1):
+        assert (await backend.observe(f"{NAME}-{host}", NAMESPACE)).state == "absent"
+    assert (cloud.objects["services"], list(cloud.objects["networkpolicies"])) == ({}, ["benchbot-main"])
+
+
+async def test_one_of_several_pods_is_taken_away(cloud: KubernetesApi, tmp_path: Path) -> None:
+    """The Job is over for all, and both say that the cluster took it."""
+    backend = cloud.backend(tmp_path)
+    await backend.create(replace(await first(backend, PAIR), name=f"{NAME}-0"))
+    cloud.evict(NAME, index="1")
+    for host in (0, 1):
+        seen = await backend.observe(f"{NAME}-{host}", NAMESPACE)
+        assert (seen.state, seen.code) == ("stopped", "preempted")
+
+
+async def test_a_slice_of_tpus(cloud: KubernetesApi, tmp_path: Path) -> None:
+    """The topology is that of all hosts, and each pod asks for its share."""
+    slice_ = {"image": IMAGE, "tpu": "tpu-v5-lite-podslice", "topology": "4x4", "hosts": "4"}
+    backend = cloud.backend(tmp_path)
+    await backend.create(replace(await first(backend, slice_), name=f"{NAME}-0"))
+    pod = cloud.objects["jobs"][NAME]["spec"]["template"]["spec"]
+    assert pod["containers"][0]["resources"]["limits"] == {"google.com/tpu": "4"}
+    with pytest.raises(BackendError, match="hosts = 3"):
+        await backend.offers({**slice_, "hosts": "3"})

@@ -108,7 +108,7 @@ async def test_offers_in_the_operators_order(cloud: CloudTpu, tmp_path: Path) ->
         ({"tpu": "v2", "count": "4"}, "v2-8"),
         ({"tpu": "v6e"}, "v6e-1"),
         ({"accelerator_type": "v5p-8"}, "v5p-8"),
-        ({"tpu": "v5e", "count": "16"}, "v5litepod-16"),
+        ({"tpu": "v5e", "count": "16", "hosts": "4"}, "v5litepod-16"),
         ({"accelerator_type": "v9x-4", "runtime_version": "v9"}, "v9x-4"),
     ],
 )
@@ -125,6 +125,7 @@ async def test_types(cloud: CloudTpu, tmp_path: Path, options: dict[str, str], m
         ({"accelerator_type": "v9x-4"}, "`accelerator_type` and `runtime_version`"),
         ({"accelerator_type": "v5litepod-18"}, "v5e comes 1, 4, 8 chips to a host, or more as a multiple of 4, not 18"),
         ({"tpu": "v4", "count": "2"}, "v4 comes 4 chips to a host"),
+        ({"tpu": "v4", "count": "8"}, "v4-16 has 2 hosts: set `hosts` to that"),
         ({"tpu": "v5e", "count": "many"}, "whole number"),
         ({"tpu": "v5e", "provisioning": "cheap"}, "standard, spot, reserved, flex-start, not cheap"),
         ({"tpu": "v5e", "service_account": ""}, "gcloud iam service-accounts create"),
@@ -245,7 +246,7 @@ async def test_an_offer_of_another_zone_is_no_offer(cloud: CloudTpu, tmp_path: P
 
 # ---- several hosts --------------------------------------------------------------------------------------------------
 
-SLICE = {"tpu": "v4", "count": "8", "zones": ZONE}
+SLICE = {"tpu": "v4", "count": "8", "hosts": "2", "zones": ZONE}
 
 
 @pytest.mark.parametrize("more", [{}, {"provisioning": "spot"}])
@@ -255,7 +256,7 @@ async def test_a_slice_is_one_node_and_a_machine_for_each_host(
     """The first host's order brings both, both are seen and listed, and the first one's deletion takes both."""
     backend = cloud.backend(tmp_path)
     order = replace(await first(backend, {**SLICE, **more}), name=f"{NAME}-0")
-    assert (order.offer.machine_type, order.offer.hosts, order.offer.devices) == ("v4-16", 2, 4)
+    assert (order.offer.machine_type, order.offer.one_order, order.offer.devices) == ("v4-16", True, 4)
     await backend.create(order)
     second = replace(order, name=f"{NAME}-1", member=1)
     await backend.create(second)

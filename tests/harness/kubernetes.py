@@ -31,6 +31,7 @@ _KINDS = {
     "jobs": "Job",
     "pods": "Pod",
     "secrets": "Secret",
+    "services": "Service",
     "events": "Event",
     "networkpolicies": "NetworkPolicy",
 }
@@ -44,6 +45,7 @@ _VERBS = {
     "_delete_all": "deletecollection",
     "_log": "get",
 }
+_INDEX = "batch.kubernetes.io/job-completion-index"
 _BASELINE = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP", "SYS_CHROOT", "MKNOD"}
 
 _schema = judge.schema_contents
@@ -292,8 +294,14 @@ class KubernetesApi:
             words = pod["spec"]["containers"][0]["args"]
             said = dict(zip(words[1::2], words[2::2], strict=False))
             assert said["--server"] == server_url
-            found[_machine(pod)] = MachineOrder(
-                name=_machine(pod),
+            member = _index(pod)
+            name = _machine(pod) if member is None else f"{_machine(pod)}-{member}"
+            if member is not None:
+                (index,) = pod["spec"]["containers"][0]["env"]
+                assert said["--member"] == f"$({index['name']})"
+            found[name] = MachineOrder(
+                name=name,
+                member=int(member or 0),
                 deployment=pod["metadata"]["labels"]["benchbot"],
                 lease_id=said["--lease"],
                 server_url=server_url,
@@ -303,15 +311,15 @@ class KubernetesApi:
             )
         return found
 
-    def pod(self, name: str) -> Json:
-        """The one pod of a machine."""
+    def pod(self, name: str, index: str | None = None) -> Json:
+        """The one pod of a machine, or of one of its hosts."""
         self._move()
-        (found,) = [pod for pod in self.objects["pods"].values() if _machine(pod) == name]
+        (found,) = [pod for pod in self.objects["pods"].values() if (_machine(pod), _index(pod)) == (name, index)]
         return found
 
-    def evict(self, name: str, *, node_gone: bool = False) -> None:
+    def evict(self, name: str, *, node_gone: bool = False, index: str | None = None) -> None:
         """The cluster takes the pod away; with its node, the pod's object goes, too."""
-        pod, job = self.pod(name), self.objects["jobs"][name]
+        pod, job = self.pod(name, index), self.objects["jobs"][name]
         told = "The node was low on resource: ephemeral-storage."
         pod["status"] |= {"phase": "Failed", "reason": "Evicted", "message": told, "containerStatuses": []}
         pod["status"]["conditions"].append(self._condition("DisruptionTarget", "True", "TerminationByKubelet"))
@@ -359,9 +367,11 @@ class KubernetesApi:
                 del self.objects["pods"][pod["metadata"]["name"]]
         elif not self._pods_of(job):
             status.setdefault("startTime", self._stamp())
-            self._make_pod(job)
+            indexed = spec.get("completionMode") == "Indexed"
+            for index in range(spec.get("completions", 1)):
+                self._make_pod(job, {_INDEX: str(index)} if indexed else {})
 
-    def _make_pod(self, job: Json) -> None:
+    def _make_pod(self, job: Json, annotations: Mapping[str, str]) -> None:
         template, name = job["spec"]["template"], job["metadata"]["name"]
         wrong = _insecure(template["spec"], self.level)
         if wrong:
@@ -374,7 +384,12 @@ class KubernetesApi:
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": f"{name}-{next(self._numbers):05d}", "labels": labels, "ownerReferences": [owner]},
+            "metadata": {
+                "name": f"{name}-{next(self._numbers):05d}",
+                "labels": labels,
+                "annotations": dict(annotations),
+                "ownerReferences": [owner],
+            },
             "spec": json.loads(json.dumps(template["spec"])),
         }
         self._add("pods", pod)["status"] = {"phase": "Pending", "conditions": []}
@@ -407,9 +422,9 @@ class KubernetesApi:
         """With all that it owns."""
         uid = job["metadata"]["uid"]
         del self.objects["jobs"][job["metadata"]["name"]]
-        for plural in ("pods", "secrets"):
+        for plural in ("pods", "secrets", "services", "networkpolicies"):
             for name, thing in list(self.objects[plural].items()):
-                if any(owner["uid"] == uid for owner in thing["metadata"]["ownerReferences"]):
+                if any(owner["uid"] == uid for owner in thing["metadata"].get("ownerReferences", [])):
                     del self.objects[plural][name]
 
     def _pods_of(self, job: Json) -> list[Json]:
@@ -469,6 +484,11 @@ def quota_of(name: str, **amounts: tuple[str, str]) -> Json:
 
 def _machine(thing: Json) -> str:
     return str(thing["metadata"]["labels"]["benchbot-machine"])
+
+
+def _index(pod: Json) -> str | None:
+    found: str | None = pod["metadata"]["annotations"].get(_INDEX)
+    return found
 
 
 def _epoch(stamp: str) -> float:

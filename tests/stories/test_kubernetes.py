@@ -17,12 +17,13 @@ COMMAND = "/benchmark resnet50 pairs=1 on=gke-l4"
 
 
 @asynccontextmanager
-async def cluster(world: World, **options: str) -> AsyncIterator[KubernetesApi]:
+async def cluster(world: World, hosts: int = 1, **options: str) -> AsyncIterator[KubernetesApi]:
     """The world with the hardware gke-l4; at its end nothing but the network policy is left, and no call was wrong."""
     api = KubernetesApi(world.clock, boot_s=6.0, delete_s=3.0, queue_s=120.0)
     await api.start()
     try:
-        async with cloud_with(world, replace(L4, options={**L4.options, **options}), api):
+        chosen = {**L4.options, "hosts": str(hosts), **options}
+        async with cloud_with(world, replace(L4, hosts=hosts, options=chosen), api):
             yield api
     finally:
         await api.stop()
@@ -123,3 +124,13 @@ async def test_a_wrong_image(world: World) -> None:
         assert len(kube.made) == 1
     assert "ghcr.io/acme/trainr:1" in world.read()[0]
     assert world.checks()["benchbot / resnet50"][1] not in (None, "success")
+
+
+@told
+async def test_two_hosts_train_together(world: World) -> None:
+    """`hosts = 2`: one Indexed Job, an agent in each of its pods, one comment, and nothing left of both."""
+    async with cluster(world, hosts=2) as kube:
+        await world.says("maya", COMMAND)
+        assert len(kube.made) == 1
+    results = world.read()[0]
+    assert "no change" in results or "inconclusive" in results

@@ -137,7 +137,7 @@ PAIR = Hardware(
     backend="tpu",
     price_usd_per_hour=12.88,
     hosts=2,
-    options={"tpu": "v4", "count": "8", "zones": "us-central1-a, us-west4-b"},
+    options={"tpu": "v4", "count": "8", "hosts": "2", "zones": "us-central1-a, us-west4-b"},
 )
 
 
@@ -163,7 +163,7 @@ async def test_a_slice_of_two_hosts(world: World) -> None:
 @told
 async def test_a_slice_whose_hosts_the_operator_miscounts(world: World) -> None:
     """Nothing is ordered, and the comment says which number is right."""
-    async with cloud_tpu(world, replace(PAIR, hosts=1)) as google:
+    async with cloud_tpu(world, replace(PAIR, hosts=1, options={**PAIR.options, "hosts": "1"})) as google:
         await world.says("maya", "/benchmark resnet50 pairs=1 on=v4-16")
         assert google.orders_taken == []
-    assert "v4-16 has 2 hosts, and v4-16 says hosts = 1" in world.read()[0]
+    assert "v4-16 has 2 hosts: set `hosts` to that" in world.read()[0]
