@@ -142,6 +142,8 @@ class World:
         # a story may change what one run does, or the operator's settings
         self.by_run: Callable[[str, Training], Training] = lambda run_id, training: training
         self.settings: Settings | None = None
+        # what does the work of a machine that runs
+        self.drive: Callable[[MachineOrder], Awaitable[None]] = self._scripted
         self.clouds: dict[str, StandIn] = {}
         self.storage: CloudStorage | None = None
         # what else lives here and acts by itself; each says whether something happened
@@ -307,10 +309,13 @@ class World:
             self.cloud.driven.add(name)
             moved = True
             with suppress(Gone):  # the lease ended under the agent
-                await ScriptedAgent(self.session, order, self.script, self.by_run).run()
+                await self.drive(order)
             # no lease takes no time at all, and people are told how long one took
             self.clock.now += 20.0
         return moved
+
+    async def _scripted(self, order: MachineOrder) -> None:
+        await ScriptedAgent(self.session, order, self.script, self.by_run).run()
 
     async def _next_due(self) -> float | None:
         async with self.services.database.read() as tx:
