@@ -18,6 +18,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from runners.backends.base import Backend, BackendError, BackendSettings, Finding, finding_of
@@ -50,6 +51,7 @@ _STOCK_OUT = (
 )
 _QUOTA = ("QUOTA_EXCEEDED", "quotaExceeded", "LIMIT_EXCEEDED", "limitExceeded")
 _LATER = ("RATE_EXCEEDED", "rateLimitExceeded", "RESOURCE_NOT_READY", "resourceNotReady", "backendError")
+_IN_USE = ("RESOURCE_IN_USE", "resourceInUse")
 
 
 class GceBackend(Backend):
@@ -111,26 +113,34 @@ class GceBackend(Backend):
         except _Refused as refused:
             if refused.status != 404:
                 raise refused.away() from None
-            return await self._absent(name, zone)
+            seen = await self._absent(name, zone)
+            left = seen.state == "absent" and await self._has_disk(name, zone)
+            return replace(seen, state="stopped") if left else seen
         return _sighting(found, zone)
 
     async def delete(self, name: str, zone: str) -> None:
-        """Delete the instance with its disk."""
-        try:
-            await self._call("Instances", "delete_unary", {"project": self._project(), "zone": zone, "instance": name})
-        except _Refused as refused:
-            # one that is just being made or deleted cannot be deleted now: the bot comes again
-            if refused.status != 404 and not refused.names(_LATER):
-                raise refused.away() from None
+        """Delete the instance with its disk, or the disk that an instance which never came has left."""
+        if not await self._delete("Instances", zone, instance=name):
+            await self._delete("Disks", zone, disk=name)
 
     async def list_owned(self) -> tuple[Sighting, ...]:
         """By label, in every zone of the project, whether configured or not."""
         wanted = {"project": self._project(), "filter": f"labels.benchbot={self.settings.deployment}"}
         try:
-            pages = await self._call("Instances", "aggregated_list", wanted, read=list)
+            instances, disks = await asyncio.gather(
+                *(self._call(service, "aggregated_list", wanted, read=list) for service in ("Instances", "Disks"))
+            )
         except _Refused as refused:
             raise refused.away() from None
-        return tuple(_sighting(found, key.rpartition("/")[2]) for key, scoped in pages for found in scoped.instances)
+        seen = {
+            (key, found.name): _sighting(found, key.rpartition("/")[2])
+            for key, scoped in instances
+            for found in scoped.instances
+        }
+        for key, scoped in disks:
+            for disk in scoped.disks:
+                seen.setdefault((key, disk.name), _left(disk, key.rpartition("/")[2]))
+        return tuple(seen.values())
 
     async def diagnose(self, name: str, zone: str) -> str:
         """The stage that the start-up script has reached, and the end of the serial console."""
@@ -159,6 +169,28 @@ class GceBackend(Backend):
         if any(finding.about == "project" and finding.level == "fault" for finding in looked):
             return (*found, *looked)
         return (*found, *looked, await self.check_machines())
+
+    async def _delete(self, service: str, zone: str, **named: str) -> bool:
+        """Whether there was something to delete."""
+        try:
+            await self._call(service, "delete_unary", {"project": self._project(), "zone": zone, **named})
+        except _Refused as refused:
+            if refused.status == 404:
+                return False
+            # one that is just being made or deleted cannot be deleted now: the bot comes again
+            if not refused.names((*_LATER, *_IN_USE)):
+                raise refused.away() from None
+        return True
+
+    async def _has_disk(self, name: str, zone: str) -> bool:
+        """Whether the disk of an instance that is not there is there all the same."""
+        try:
+            await self._call("Disks", "get", {"project": self._project(), "zone": zone, "disk": name})
+        except _Refused as refused:
+            if refused.status != 404:
+                raise refused.away() from None
+            return False
+        return True
 
     async def _absent(self, name: str, zone: str) -> Sighting:
         """Late refusals come in the operation, while the instance is gone or was never there."""
@@ -299,21 +331,25 @@ def _instance(order: MachineOrder, options: Mapping[str, str], image: str, now: 
         member=order.member,
         trusted=order.trusted,
     )
+    labels = {
+        "benchbot": order.deployment,
+        "benchbot-lease": order.lease_id,
+        "benchbot-deadline": str(int(order.deadline_at)),
+    }
     told = {"startup-script": script, "benchbot-token": order.token, "enable-guest-attributes": "TRUE"}
     account = options.get("service_account", "")
     return {
         "name": order.name,
         "machine_type": f"zones/{zone}/machineTypes/{machine_type}",
-        "labels": {
-            "benchbot": order.deployment,
-            "benchbot-lease": order.lease_id,
-            "benchbot-deadline": str(int(order.deadline_at)),
-        },
+        "labels": labels,
         "disks": [
             {
                 "boot": True,
                 "auto_delete": True,
                 "initialize_params": {
+                    # an instance that is refused late may leave it behind
+                    "disk_name": order.name,
+                    "labels": labels,
                     "source_image": image,
                     "disk_size_gb": int(options.get("disk_gb", "100")),
                     "disk_type": f"zones/{zone}/diskTypes/{disk_type}",
@@ -343,6 +379,23 @@ def _done(operation: Any) -> bool:
     return str(type(operation).Status(operation.status).name) == "DONE"
 
 
+def _left(disk: Any, zone: str) -> Sighting:
+    """A disk without its instance."""
+    return Sighting(
+        name=disk.name,
+        state="stopped",
+        zone=zone,
+        lease_id=disk.labels.get("benchbot-lease", ""),
+        deadline_at=_deadline(disk.labels),
+        evidence="its disk is left",
+    )
+
+
+def _deadline(labels: Mapping[str, str]) -> float | None:
+    text = labels.get("benchbot-deadline", "")
+    return float(text) if text.isdigit() else None
+
+
 def _sighting(found: Any, zone: str) -> Sighting:
     if found.status == "RUNNING":
         state = "running"
@@ -350,14 +403,13 @@ def _sighting(found: Any, zone: str) -> Sighting:
         state = "waiting"
     else:
         state = "starting" if found.status in _STARTING else "stopped"
-    deadline = found.labels.get("benchbot-deadline", "")
     preempted = state == "stopped" and found.scheduling.provisioning_model == "SPOT"
     return Sighting(
         name=found.name,
         state=state,
         zone=zone,
         lease_id=found.labels.get("benchbot-lease", ""),
-        deadline_at=float(deadline) if deadline.isdigit() else None,
+        deadline_at=_deadline(found.labels),
         evidence=found.status_message if state == "stopped" else "",
         code="preempted" if preempted else "",
     )

@@ -16,6 +16,10 @@ from runners.spec import Offer
 ROLE = "roles/compute.instanceAdmin.v1"
 PERMISSIONS = (
     "compute.disks.create",
+    "compute.disks.delete",
+    "compute.disks.get",
+    "compute.disks.list",
+    "compute.disks.setLabels",
     "compute.instances.create",
     "compute.instances.delete",
     "compute.instances.get",

@@ -86,3 +86,25 @@ async def test_no_project(cloud: ComputeEngine, tmp_path: Path) -> None:
     """The first thing that an operator forgets."""
     with pytest.raises(BackendError, match=r"Set `project`"):
         await cloud.backend(tmp_path, project="").offers(A100)
+
+
+async def test_a_disk_that_is_left_is_a_machine_still(cloud: ComputeEngine, tmp_path: Path) -> None:
+    """A late refusal leaves it: it is seen, listed for the reaper, and deleted like an instance."""
+    cloud.faults.leaves_disk = True
+    cloud.faults.late["us-central1-a"] = ("ZONE_RESOURCE_POOL_EXHAUSTED", "The zone has no A100 now.")
+    backend = cloud.backend(tmp_path)
+    await backend.create(await first(backend, A100))
+    cloud.clock.now += 6  # type: ignore[attr-defined]
+    seen = await backend.observe(NAME, "us-central1-a")
+    assert (seen.state, seen.code) == ("stopped", "no_capacity")
+    (owned,) = await backend.list_owned()
+    assert (owned.name, owned.zone, owned.state, owned.evidence) == (
+        NAME,
+        "us-central1-a",
+        "stopped",
+        "its disk is left",
+    )
+    assert owned.deadline_at is not None
+    await backend.delete(NAME, "us-central1-a")
+    assert (await backend.observe(NAME, "us-central1-a")).state == "absent"
+    assert (cloud.disks, await backend.list_owned()) == ({}, ())

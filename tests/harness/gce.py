@@ -34,6 +34,8 @@ class Faults:
     early: dict[str, tuple[int, str, str]] = field(default_factory=dict)  # status, reason, sentence
     late: dict[str, tuple[str, str]] = field(default_factory=dict)
     late_s: float = 5.0
+    # a late refusal leaves the disk that had been made already
+    leaves_disk: bool = False
     lost_replies: int = 0
     failing_deletes: int = 0
     never_boots: bool = False
@@ -58,6 +60,7 @@ class ComputeEngine(GoogleService):
         self.boot_s, self.delete_s = boot_s, delete_s
         self.faults = Faults()
         self.instances: dict[tuple[str, str], Instance] = {}
+        self.disks: dict[tuple[str, str], Json] = {}
         self.operations: list[Json] = []
         self.inserts: list[tuple[str, str]] = []
         self.console: dict[str, str] = {}
@@ -75,6 +78,9 @@ class ComputeEngine(GoogleService):
         app.router.add_delete(f"{zone}/instances/{{name}}", self._delete)
         app.router.add_get(f"{zone}/instances/{{name}}/getGuestAttributes", self._guest)
         app.router.add_get(f"{zone}/instances/{{name}}/serialPort", self._serial)
+        app.router.add_get(f"{zone}/disks/{{name}}", self._get_disk)
+        app.router.add_delete(f"{zone}/disks/{{name}}", self._delete_disk)
+        app.router.add_get(f"{_BASE}/aggregated/disks", self._aggregated)
         app.router.add_get(f"{zone}/operations", self._operations)
         app.router.add_get(f"{_BASE}/aggregated/instances", self._aggregated)
         app.router.add_get("/compute/v1/projects/{project}/global/images/family/{family}", self._image)
@@ -139,6 +145,8 @@ class ComputeEngine(GoogleService):
         self.inserts.append((zone, name))
         operation = self._operation("insert", zone, name, asked)
         self.instances[zone, name] = Instance(body, zone, self.clock())
+        made = body["disks"][0]["initializeParams"]
+        self.disks[zone, made["diskName"]] = {"name": made["diskName"], "labels": made["labels"]}
         if zone in self.faults.late:
             operation |= {"status": "RUNNING", "progress": 0}
         if self.faults.lost_replies > 0:
@@ -161,7 +169,7 @@ class ComputeEngine(GoogleService):
                         if operation["targetLink"].endswith(f"/{zone}/instances/{name}"):
                             operation |= {"status": "DONE", "progress": 100}
                             operation["error"] = {"errors": [{"code": code, "message": said}]}
-                    del self.instances[key]
+                    self._gone(key, with_disk=not self.faults.leaves_disk)
                 continue
             if instance.state == "PROVISIONING" and age_s >= self.boot_s and not self.faults.never_boots:
                 instance.state = "RUNNING"
@@ -169,13 +177,18 @@ class ComputeEngine(GoogleService):
             if instance.state == "RUNNING" and age_s >= limit_s:
                 instance.state, instance.gone_at = "STOPPING", now
             if instance.gone_at is not None and now >= instance.gone_at:
-                del self.instances[key]
+                self._gone(key)
+
+    def _gone(self, key: tuple[str, str], *, with_disk: bool = True) -> None:
+        del self.instances[key]
+        if with_disk:
+            del self.disks[key]
 
     def preempt(self, name: str) -> None:
         """Take a spot machine away: the instance stops and is deleted, and an operation tells it."""
         for zone, found in list(self.instances):
             if found == name:
-                del self.instances[zone, found]
+                self._gone((zone, found))
                 self._operation("compute.instances.preempted", zone, name, "")
 
     def power_off(self, name: str) -> None:
@@ -200,6 +213,20 @@ class ComputeEngine(GoogleService):
             return _error(400, "resourceNotReady", f"The resource '{name}' is not ready")
         instance.state, instance.gone_at = "STOPPING", self.clock() + self.delete_s
         return web.json_response(self._operation("delete", zone, name, ""))
+
+    async def _get_disk(self, request: web.Request) -> web.Response:
+        disk = self.disks.get((request.match_info["zone"], request.match_info["name"]))
+        return web.json_response({"kind": "compute#disk", **disk}) if disk else _missing(request)
+
+    async def _delete_disk(self, request: web.Request) -> web.Response:
+        zone, name = request.match_info["zone"], request.match_info["name"]
+        if (zone, name) not in self.disks:
+            return _missing(request)
+        if (zone, name) in self.instances:
+            said = f"The disk resource '{name}' is already being used by '{name}'"
+            return _error(400, "resourceInUseByAnotherResource", said)
+        del self.disks[zone, name]
+        return web.json_response(self._operation("delete", zone, name, "", kind="disks"))
 
     async def _guest(self, request: web.Request) -> web.Response:
         if (request.match_info["zone"], request.match_info["name"]) not in self.instances:
@@ -228,11 +255,13 @@ class ComputeEngine(GoogleService):
     async def _aggregated(self, request: web.Request) -> web.Response:
         found = re.fullmatch(r"labels\.benchbot=([a-z0-9]+)", request.query["filter"])
         assert found, request.query["filter"]
+        plural = request.path.rpartition("/")[2]
+        shown = {key: _shown(instance) for key, instance in self.instances.items()}
         items: Json = {}
-        for instance in self.instances.values():
-            if instance.body["labels"]["benchbot"] == found[1]:
-                items.setdefault(f"zones/{instance.zone}", {"instances": []})["instances"].append(_shown(instance))
-        return web.json_response({"kind": "compute#instanceAggregatedList", "items": items})
+        for (zone, _), thing in (shown if plural == "instances" else self.disks).items():
+            if thing["labels"]["benchbot"] == found[1]:
+                items.setdefault(f"zones/{zone}", {plural: []})[plural].append(thing)
+        return web.json_response({"kind": f"compute#{plural.rstrip('s')}AggregatedList", "items": items})
 
     async def _image(self, request: web.Request) -> web.Response:
         if request.match_info["family"] != "common-cu129-ubuntu-2204-nvidia-580":
@@ -284,7 +313,7 @@ class ComputeEngine(GoogleService):
             return _missing(request)
         return web.json_response({"kind": f"compute#{'sub' if region else ''}network", "name": name})
 
-    def _operation(self, kind: str, zone: str, name: str, asked: str) -> Json:
+    def _operation(self, verb: str, zone: str, name: str, asked: str, kind: str = "instances") -> Json:
         number = next(self._numbers)
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self.clock())) + f".{number % 1000:03d}+00:00"
         link = f"{self.url}{_BASE}/zones/{zone}"
@@ -292,8 +321,8 @@ class ComputeEngine(GoogleService):
             "kind": "compute#operation",
             "id": str(number),
             "name": f"operation-{number}",
-            "operationType": kind,
-            "targetLink": f"{link}/instances/{name}",
+            "operationType": verb,
+            "targetLink": f"{link}/{kind}/{name}",
             "zone": link,
             "insertTime": stamp,
             "status": "DONE",

@@ -27,7 +27,7 @@ async def compute_engine(world: World) -> AsyncIterator[ComputeEngine]:
             yield engine
     finally:
         await engine.stop()
-    assert engine.instances == {}, "machines are left"
+    assert (engine.instances, engine.disks) == ({}, {}), "machines or their disks are left"
     assert engine.violations == []
 
 
@@ -51,6 +51,18 @@ async def test_a_stock_out_that_is_told_late(world: World) -> None:
         google.faults.early["us-central1-f"] = (403, "quotaExceeded", "Quota exceeded in region us-central1.")
         await world.says("maya", "/benchmark resnet50 pairs=1 on=a100x1")
         assert google.inserts[-1][0] == "us-east1-b"
+    (results,) = world.read()
+    assert "no change" in results or "inconclusive" in results
+
+
+@told
+async def test_a_refusal_that_leaves_a_disk(world: World) -> None:
+    """The first zone has made the disk when it finds that it has no GPU: both zones are empty in the end."""
+    async with compute_engine(world) as google:
+        google.faults.leaves_disk = True
+        google.faults.late["us-central1-a"] = ("ZONE_RESOURCE_POOL_EXHAUSTED", "The zone has no A100 now.")
+        await world.says("maya", "/benchmark resnet50 pairs=1 on=a100x1")
+        assert [zone for zone, _ in google.inserts] == ["us-central1-a", "us-central1-f"]
     (results,) = world.read()
     assert "no change" in results or "inconclusive" in results
 

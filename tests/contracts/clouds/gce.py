@@ -45,7 +45,8 @@ class Gce(ByZone):
         return len(self.service.inserts)
 
     async def is_empty(self) -> bool:
-        return not self.service.instances
+        return not self.service.instances and not self.service.disks
 
     def disown(self) -> None:
-        self.service.instances[ZONE, NAME].body["labels"]["benchbot"] = "other"
+        for thing in (self.service.instances[ZONE, NAME].body, self.service.disks[ZONE, NAME]):
+            thing["labels"]["benchbot"] = "other"
