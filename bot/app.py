@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import ClientSession, ClientTimeout, web
 
-from bot.artifacts.base import Bucket
+from bot.artifacts.base import Bucket, BucketRefused
 from bot.artifacts.gcs import GcsBucket
 from bot.artifacts.local import LocalStore
 from bot.artifacts.signing import Account
@@ -129,10 +129,13 @@ def build_backends(settings: Settings, database: Database, github: GitHub | None
 
 
 def build_bucket(settings: Settings, session: ClientSession) -> Bucket | None:
-    """The operator's bucket. Raises BucketRefused when its account cannot be used at all."""
+    """The operator's bucket. Ends the process when its account cannot be used at all, which the operator has to mend."""
     if not settings.bucket:
         return None
-    account = Account(settings.bucket_credentials_file)
+    try:
+        account = Account(settings.bucket_credentials_file)
+    except BucketRefused as error:
+        raise SystemExit(f"benchbot: {error}") from None
     return GcsBucket(settings.bucket, account, session, time.time, settings.bucket_endpoint)
 
 

@@ -105,6 +105,16 @@ def test_serve_without_an_app_says_what_to_do(capsys: pytest.CaptureFixture[str]
     assert "benchbot setup" in capsys.readouterr().err
 
 
+def test_work_with_a_bucket_whose_key_is_none(tmp_path: Path) -> None:
+    """The worker ends with a sentence, not with a traceback."""
+    (tmp_path / "key.json").write_text("{}")
+    words = "[github]\napp_id = 1\nprivate_key = 'PRIVATE KEY'\nwebhook_secret = 's'\n"
+    words += "[artifacts]\nbucket = 'gs://kept/here'\ncredentials_file = 'key.json'\n"
+    (tmp_path / "benchbot.toml").write_text(words)
+    with pytest.raises(SystemExit, match="The bucket's credentials do not work: check `artifacts.credentials_file`"):
+        main(["work"])
+
+
 def test_faulty_settings_are_all_told(capsys: pytest.CaptureFixture[str]) -> None:
     Path("benchbot.toml").write_text('port = "x"\ncolour = "red"\n')
     assert _stops(["migrate"]) == 2
@@ -120,7 +130,7 @@ def test_migrate_makes_the_tables_and_may_be_repeated(tmp_path: Path) -> None:
 
 
 def test_run_outside_of_a_checkout(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "resnet50"]) == 2
+    assert main(["work"]) == 2
     assert "git" in capsys.readouterr().err
 
 
