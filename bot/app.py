@@ -129,7 +129,7 @@ def build_backends(settings: Settings, database: Database, github: GitHub | None
 
 
 def build_bucket(settings: Settings, session: ClientSession) -> Bucket | None:
-    """The operator's bucket. Ends the process when its account cannot be used at all, which the operator has to mend."""
+    """The operator's bucket. Ends the process when its account cannot be used: the operator has to mend that."""
     if not settings.bucket:
         return None
     try:

@@ -111,7 +111,7 @@ def test_work_with_a_bucket_whose_key_is_none(tmp_path: Path) -> None:
     words = "[github]\napp_id = 1\nprivate_key = 'PRIVATE KEY'\nwebhook_secret = 's'\n"
     words += "[artifacts]\nbucket = 'gs://kept/here'\ncredentials_file = 'key.json'\n"
     (tmp_path / "benchbot.toml").write_text(words)
-    with pytest.raises(SystemExit, match="The bucket's credentials do not work: check `artifacts.credentials_file`"):
+    with pytest.raises(SystemExit, match="The bucket's credentials do not work"):
         main(["work"])
 
 
@@ -130,7 +130,7 @@ def test_migrate_makes_the_tables_and_may_be_repeated(tmp_path: Path) -> None:
 
 
 def test_run_outside_of_a_checkout(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["work"]) == 2
+    assert main(["run", "resnet50"]) == 2
     assert "git" in capsys.readouterr().err
 
 
