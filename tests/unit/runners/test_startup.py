@@ -1,6 +1,7 @@
 """The start-up script of Google's machines, run for real, with a metadata server and an agent on loopback."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
@@ -71,7 +72,8 @@ class Google:
     def off(self) -> None:
         """The machine is gone, with what waits for its deadline."""
         for group in self._groups:
-            os.killpg(group, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -139,6 +141,20 @@ async def test_what_is_missing_is_told_and_nothing_runs(
     assert said in google.stages[-1]
     assert scene.server.nonces == []
     assert (scene.folder / "off").exists()
+
+
+async def test_an_agent_that_hangs_does_not_outlive_the_deadline(google: Google, scene: Scene) -> None:
+    """Nobody has to ask for it: the machine powers itself off."""
+    scene.server.bundle = b"import time; time.sleep(600)"
+    booting = asyncio.create_task(google.boot(deadline_at=int(time.time()) + 2, grace_s=1))
+    for _ in range(300):
+        if (scene.folder / "off").exists():
+            break
+        await asyncio.sleep(0.1)
+    assert (scene.folder / "off").exists()
+    assert google.stages == ["booted", "agent started"]
+    google.off()
+    await booting
 
 
 async def test_a_machine_that_is_started_again_does_nothing(google: Google, scene: Scene) -> None:
