@@ -34,10 +34,11 @@ test: $(VENV)/.tested ## all tests
 	$(BIN)/python -m tests.harness.fetch_contracts
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-check: $(VENV)/.tested ## formatting, lint, types: exactly what CI runs before the tests
+check: $(VENV)/.tested ## formatting, lint, types, and the rules of the house: what CI runs before the tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/rules
 
 story: $(VENV)/.tested ## print one story as a conversation: make story NAME=regression_caught
 	$(BIN)/python -m pytest -q -s --story tests/stories -k "$(if $(NAME),$(NAME) and )not killed"

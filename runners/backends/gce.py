@@ -13,17 +13,16 @@ flex-start, in order of preference).
 """
 
 import asyncio
-import importlib
 import re
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from runners.backends.base import Backend, BackendError, BackendSettings, Finding, finding_of
 from runners.checks import gce as checks
-from runners.google import CloudAwayError
+from runners.compute import ComputeApi, Refused
 from runners.gpus import HYPERDISK, accelerator_of, image_of, shape_of
 from runners.prices import list_price
 from runners.protocol import PREFIX
@@ -34,24 +33,10 @@ _DEADLINE_GRACE_S = 900
 _CODE_UID = 61200
 _IMAGE_KEPT_S = 600.0
 _LAST_WORDS = 4000
-_PATIENCE_S = 60.0
 _PROVISIONING = {"standard": "STANDARD", "spot": "SPOT", "flex-start": "FLEX_START"}
 
 _STARTING = ("PROVISIONING", "STAGING", "REPAIRING")
 _WAITING = ("PENDING",)
-
-# what stands in an error's code or reason, and what that means; the first that fits counts
-_STOCK_OUT = (
-    "RESOURCE_POOL_EXHAUSTED",
-    "STOCKOUT",
-    "insufficientCapacity",
-    "resourcesUnavailable",
-    "UNSUPPORTED_OPERATION",  # a spot machine that was preempted while it was made
-    "RESOURCE_NOT_FOUND",  # it vanished after it was accepted
-)
-_QUOTA = ("QUOTA_EXCEEDED", "quotaExceeded", "LIMIT_EXCEEDED", "limitExceeded")
-_LATER = ("RATE_EXCEEDED", "rateLimitExceeded", "RESOURCE_NOT_READY", "resourceNotReady", "backendError")
-_IN_USE = ("RESOURCE_IN_USE", "resourceInUse")
 
 
 class GceBackend(Backend):
@@ -61,7 +46,7 @@ class GceBackend(Backend):
 
     def __init__(self, settings: BackendSettings) -> None:
         super().__init__(settings)
-        self._clients: dict[str, Any] = {}
+        self._api = ComputeApi(settings.options)
         self._images: dict[tuple[str, str], tuple[float, str]] = {}
 
     async def offers(self, options: Mapping[str, str]) -> tuple[Offer, ...]:
@@ -101,16 +86,18 @@ class GceBackend(Backend):
             "request_id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"benchbot:{order.name}:{order.attempt}")),
         }
         try:
-            await self._call("Instances", "insert_unary", request)
-        except _Refused as refused:
+            await self._api.call("Instances", "insert_unary", request)
+        except Refused as refused:
             if refused.status != 409:
                 raise refused.told(order.offer.zone, self._project()) from None
 
     async def observe(self, name: str, zone: str) -> Sighting:
         """The instance, or what its zone's operations say of one that is not there."""
         try:
-            found = await self._call("Instances", "get", {"project": self._project(), "zone": zone, "instance": name})
-        except _Refused as refused:
+            found = await self._api.call(
+                "Instances", "get", {"project": self._project(), "zone": zone, "instance": name}
+            )
+        except Refused as refused:
             if refused.status != 404:
                 raise refused.away() from None
             seen = await self._absent(name, zone)
@@ -128,9 +115,9 @@ class GceBackend(Backend):
         wanted = {"project": self._project(), "filter": f"labels.benchbot={self.settings.deployment}"}
         try:
             instances, disks = await asyncio.gather(
-                *(self._call(service, "aggregated_list", wanted, read=list) for service in ("Instances", "Disks"))
+                *(self._api.call(service, "aggregated_list", wanted, read=list) for service in ("Instances", "Disks"))
             )
-        except _Refused as refused:
+        except Refused as refused:
             raise refused.away() from None
         seen = {
             (key, found.name): _sighting(found, key.rpartition("/")[2])
@@ -147,14 +134,14 @@ class GceBackend(Backend):
         where = {"project": self._project(), "zone": zone, "instance": name}
         words = []
         try:
-            told = await self._call("Instances", "get_guest_attributes", {**where, "query_path": "benchbot/"})
+            told = await self._api.call("Instances", "get_guest_attributes", {**where, "query_path": "benchbot/"})
             words += [f"{item.key}: {item.value}" for item in told.query_value.items]
-        except _Refused:
+        except Refused:
             words.append("no stage was reached")
         try:
-            console = await self._call("Instances", "get_serial_port_output", {**where, "port": 1})
+            console = await self._api.call("Instances", "get_serial_port_output", {**where, "port": 1})
             words.append(console.contents[-_LAST_WORDS:])
-        except _Refused:
+        except Refused:
             words.append("no serial output")
         return "\n".join(words)
 
@@ -173,20 +160,20 @@ class GceBackend(Backend):
     async def _delete(self, service: str, zone: str, **named: str) -> bool:
         """Whether there was something to delete."""
         try:
-            await self._call(service, "delete_unary", {"project": self._project(), "zone": zone, **named})
-        except _Refused as refused:
+            await self._api.call(service, "delete_unary", {"project": self._project(), "zone": zone, **named})
+        except Refused as refused:
             if refused.status == 404:
                 return False
             # one that is just being made or deleted cannot be deleted now: the bot comes again
-            if not refused.names((*_LATER, *_IN_USE)):
+            if not refused.is_busy:
                 raise refused.away() from None
         return True
 
     async def _has_disk(self, name: str, zone: str) -> bool:
         """Whether the disk of an instance that is not there is there all the same."""
         try:
-            await self._call("Disks", "get", {"project": self._project(), "zone": zone, "disk": name})
-        except _Refused as refused:
+            await self._api.call("Disks", "get", {"project": self._project(), "zone": zone, "disk": name})
+        except Refused as refused:
             if refused.status != 404:
                 raise refused.away() from None
             return False
@@ -197,8 +184,8 @@ class GceBackend(Backend):
         link = f"projects/{self._project()}/zones/{zone}/instances/{name}"
         request = {"project": self._project(), "zone": zone, "filter": f'targetLink eq ".*/{link}"'}
         try:
-            operations = await self._call("ZoneOperations", "list", request, read=list)
-        except _Refused as refused:
+            operations = await self._api.call("ZoneOperations", "list", request, read=list)
+        except Refused as refused:
             raise refused.away() from None
         mine = sorted((one for one in operations if one.target_link.endswith(link)), key=lambda one: one.insert_time)
         if any(one.operation_type == "insert" and not _done(one) for one in mine):
@@ -209,7 +196,7 @@ class GceBackend(Backend):
             if one.operation_type == "insert" and one.error.errors:
                 codes = tuple(str(error.code) for error in one.error.errors)
                 said = " ".join(error.message for error in one.error.errors)
-                told = _Refused(0, codes, said).told(zone, self._project())
+                told = Refused(0, codes, said).told(zone, self._project())
                 code, scope = (told.code, told.scope) if isinstance(told, BackendError) else ("no_capacity", "")
                 return Sighting(name=name, state="absent", zone=zone, code=code, evidence=said, scope=scope)
             if one.operation_type in ("insert", "delete"):
@@ -223,8 +210,8 @@ class GceBackend(Backend):
         if time.monotonic() < kept_until:
             return image
         try:
-            found = await self._call("Images", "get_from_family", {"project": place, "family": family})
-        except _Refused as refused:
+            found = await self._api.call("Images", "get_from_family", {"project": place, "family": family})
+        except Refused as refused:
             if refused.status == 404:
                 raise BackendError("config", f"The project {place} has no image family {family}.") from None
             raise refused.told("", self._project()) from None
@@ -237,71 +224,6 @@ class GceBackend(Backend):
         if not project:
             raise BackendError("config", "Set `project` in [backends.gce].")
         return project
-
-    async def _call(
-        self, service: str, method: str, request: Mapping[str, Any], read: Callable[[Any], Any] = lambda answer: answer
-    ) -> Any:
-        """One call in a thread, since the library is not async; its own retries are off, the bot repeats."""
-
-        def call() -> Any:
-            return read(getattr(self._client(service), method)(request=dict(request), timeout=_PATIENCE_S, retry=None))
-
-        api, auth, requests = (
-            importlib.import_module(name)
-            for name in ("google.api_core.exceptions", "google.auth.exceptions", "requests")
-        )
-        try:
-            return await asyncio.to_thread(call)
-        except api.GoogleAPICallError as error:
-            reasons = tuple(str(item.get("reason", "")) for item in error.errors if isinstance(item, dict))
-            raise _Refused(int(error.code or 0), reasons, str(error.message)) from None
-        except (requests.RequestException, auth.TransportError, api.RetryError) as error:
-            raise CloudAwayError("Google Compute Engine cannot be reached") from error
-        except auth.GoogleAuthError as error:
-            raise BackendError("config", "The credentials for Google Compute Engine do not work.") from error
-
-    def _client(self, service: str) -> Any:
-        if service not in self._clients:
-            try:
-                compute = importlib.import_module("google.cloud.compute_v1")
-            except ImportError:
-                raise BackendError("config", "google-cloud-compute is missing: pip install 'benchbot[gcp]'.") from None
-            options, chosen = self.settings.options, {}
-            if options.get("endpoint"):
-                chosen["client_options"] = {"api_endpoint": options["endpoint"]}
-            kind = getattr(compute, f"{service}Client")
-            if options.get("credentials_file"):
-                self._clients[service] = kind.from_service_account_file(options["credentials_file"], **chosen)
-            else:
-                self._clients[service] = kind(**chosen)
-        return self._clients[service]
-
-
-class _Refused(Exception):
-    """What the API answered: HTTP status (0: an operation's error), codes, and its sentence."""
-
-    def __init__(self, status: int, codes: tuple[str, ...], sentence: str) -> None:
-        super().__init__(sentence)
-        self.status, self.codes, self.sentence = status, codes, sentence
-
-    def names(self, words: tuple[str, ...]) -> bool:
-        """Whether one of the codes holds one of the words."""
-        return any(word in code for code in self.codes for word in words)
-
-    def told(self, zone: str, project: str) -> BackendError | CloudAwayError:
-        """The error in our words, with the scope that it is about."""
-        if self.names(_QUOTA) or (self.status == 403 and "quota" in self.sentence.lower()):
-            scope = project if "GPUS_ALL_REGIONS" in self.sentence else zone.rpartition("-")[0]
-            return BackendError("quota", self.sentence, scope)
-        if self.names(_STOCK_OUT) or (self.status == 503 and not self.names(_LATER)):
-            return BackendError("no_capacity", self.sentence)
-        return self.away()
-
-    def away(self) -> BackendError | CloudAwayError:
-        """For calls that no stock-out can answer: to be repeated, or the operator's to mend."""
-        if self.names(_LATER) or self.status in (408, 429) or self.status >= 500:
-            return CloudAwayError(f"Google Compute Engine asks to come again later: {self.sentence[:200]}")
-        return BackendError("config", f"Google Compute Engine refused: {self.sentence}")
 
 
 def _instance(order: MachineOrder, options: Mapping[str, str], image: str, now: float) -> dict[str, Any]:
