@@ -22,6 +22,10 @@ $(VENV)/.tested: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,test,gcp]'
 	@touch $@
 
+$(VENV)/.benched: $(VENV)/.tested
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,test,gcp,bench]'
+	@touch $@
+
 setup: $(VENV)/.installed ## make .venv with .venv/bin/benchbot
 
 demo: setup ## the whole story on this machine: three pull requests, real training, one verdict each
@@ -43,7 +47,7 @@ check: $(VENV)/.tested ## formatting, lint, types, and the rules of the house: w
 story: $(VENV)/.tested ## print one story as a conversation: make story NAME=regression_caught
 	$(BIN)/python -m pytest -q -s --story tests/stories -k "$(if $(NAME),$(NAME) and )not killed"
 
-bench: $(VENV)/.tested ## measure the figures: make bench [AREA=main]; writes build/bench.json
+bench: $(VENV)/.benched ## measure the figures: make bench [AREA=main]; writes build/bench.json
 	$(BIN)/python -m benchmarks $(AREA)
 
 docs: $(VENV)/.tested ## draw the generated pages of docs/ anew

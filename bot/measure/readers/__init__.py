@@ -1,6 +1,6 @@
 """Reads the log folder of a run: every file that a module beside this one knows, to curves by run directory and tag.
 
-A reader is one module with `SUFFIXES` or `MARK` (what it finds its files by) and `read(path) -> FileContents`.
+A reader is one module with `fits(name) -> bool` (which files it reads) and `read(path) -> FileContents`.
 """
 
 import importlib
@@ -38,6 +38,7 @@ def read_folder(folder: Path) -> Reading:
         except OSError as error:
             notes.append(f"{_short(path, folder)} cannot be read: {error.strerror or 'input error'}.")
             continue
+        contents.close()
         notes += [f"{_short(path, folder)}: {note}" for note in contents.notes]
         found.setdefault(_run(path, folder), []).append(contents)
     return _reading(found, notes)

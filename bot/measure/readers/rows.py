@@ -13,7 +13,6 @@ from bot.measure.readers.merging import FileContents
 
 STEPS = ("step", "global_step", "iteration", "epoch")
 TIMES = ("wall_time", "timestamp", "time")
-MOST_TAGS = 5_000
 MOST_STEP = 2**62
 
 
@@ -26,8 +25,9 @@ def take_row(row: Mapping[str, object], at: int, contents: FileContents) -> None
         number = _number(value)
         if number is None or tag in (step_key, time_key):
             continue
-        if tag in contents.tags or len(contents.tags) < MOST_TAGS:
-            contents.points(tag).add(step, wall_time, number)
+        points = contents.points(tag)
+        if points is not None:
+            points.add(step, wall_time, number)
 
 
 def _flat(row: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

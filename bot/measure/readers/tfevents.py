@@ -1,25 +1,25 @@
 """TensorBoard event files, both checksums of every record checked. A damaged record is lost alone and counted."""
 
-import math
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import NamedTuple
 
-import google_crc32c
 import numpy as np
 from google.protobuf.message import DecodeError
-from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2
-from tensorboard.util import tensor_util
+from numpy.typing import NDArray
+from tensorboard.compat.proto import event_pb2
 
+from bot.measure.readers.checksums import Offsets
+from bot.measure.readers.columns import Columns, Found
+from bot.measure.readers.framing import LARGEST, Batch, Frames
 from bot.measure.readers.merging import FileContents
+from bot.measure.readers.scalars import scalar_of
 
-HEADER = 12
-FOOTER = 4
-SCAN_BYTES = 1 << 20
+MOST_BYTES = 4 * 1024**3
+_BLOCK = 1 << 20
 # larger steps are no numbers of steps; int64 is what curves hold
-MOST_STEP = 2**62
+_MOST_STEP = 2**62
 
 
 def fits(name: str) -> bool:
@@ -29,123 +29,149 @@ def fits(name: str) -> bool:
 
 def read(path: Path) -> FileContents:
     """The scalars of one file. Raises OSError."""
-    contents = FileContents()
-    plugins: dict[str, str] = {}
-    with path.open("rb", buffering=SCAN_BYTES) as file:
-        records = _Records(file, path.stat().st_size)
-        for payload in records:
-            event = event_pb2.Event()
-            try:
-                event.ParseFromString(payload)
-                _take(event, contents, plugins)
-            except (DecodeError, ValueError, TypeError):
-                records.bad.append(records.at)
-                continue
-            contents.records += 1
-        contents.bad_records = len(records.bad)
-        contents.tail_bytes = records.tail
-    if records.bad:
-        places = ", ".join(str(place) for place in records.bad[:5])
-        contents.notes.append(f"{len(records.bad)} damaged records were left out, at byte {places}.")
-    return contents
-
-
-def _take(event: event_pb2.Event, contents: FileContents, plugins: dict[str, str]) -> None:
-    if event.session_log.status == event_pb2.SessionLog.START:
-        # what was written from this step on is written again
-        for points in contents.tags.values():
-            points.cut(event.step)
-        if contents.purge_from is None:
-            contents.purge_from = event.step
-    wall_time = event.wall_time or math.nan
-    for value in event.summary.value:
-        number = _number(value, plugins)
-        if number is not None and abs(event.step) <= MOST_STEP:
-            contents.points(value.tag).add(event.step, wall_time, number)
-
-
-def _number(value: summary_pb2.Summary.Value, plugins: dict[str, str]) -> float | None:
-    """The number of a scalar, None for everything else. A tag's first value says which plugin it belongs to."""
-    kind = value.WhichOneof("value")
-    plugin = value.metadata.plugin_data.plugin_name
-    if plugin:
-        plugins.setdefault(value.tag, plugin)
-    if kind == "simple_value":
-        return float(value.simple_value)
-    if kind == "tensor" and plugins.get(value.tag) == "scalars":
-        return _scalar(value.tensor)
-    return None
-
-
-def _scalar(tensor: tensor_pb2.TensorProto) -> float | None:
-    array = np.asarray(tensor_util.make_ndarray(tensor))
-    if array.size != 1 or array.dtype.kind not in "biuf":
-        return None
-    return float(array.reshape(()).astype(np.float64))
+    reader = EventReader()
+    with path.open("rb", buffering=0) as file:
+        while block := file.read(_BLOCK):
+            reader.feed(block)
+            if file.tell() >= MOST_BYTES:
+                reader.contents.notes.append(f"Only its first {MOST_BYTES // 1024**3} GiB were read.")
+                break
+    return reader.close()
 
 
 @dataclass(slots=True)
-class _Records:
-    """The payloads of intact records; `bad` are the places of damaged ones, `tail` the bytes of an unfinished end."""
+class EventReader:
+    """One event file as its bytes come; what is found does not depend on where they were cut."""
 
-    file: BinaryIO
-    size: int
-    at: int = 0
-    tail: int = 0
-    bad: list[int] = field(default_factory=list)
+    contents: FileContents = field(default_factory=FileContents)
+    _frames: Frames = field(default_factory=Frames)
+    _columns: Columns = field(default_factory=Columns)
+    _bad: list[int] = field(default_factory=list)
+    _plugins: dict[str, str] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[bytes]:
-        place = 0
-        while place < self.size:
-            self.file.seek(place)
-            header = self.file.read(HEADER)
-            length = _length(header)
-            if length is None:
-                following = self._next(place + 1)
-                if following is None:
-                    # an end that was cut off inside a header is unfinished, not damaged
-                    if len(header) < HEADER:
-                        self.tail = self.size - place
-                    else:
-                        self.bad.append(place)
-                    return
-                self.bad.append(place)
-                place = following
-                continue
-            end = place + HEADER + length + FOOTER
-            if end > self.size:
-                self.tail = self.size - place
-                return
-            payload = self.file.read(length)
-            (checksum,) = struct.unpack("<I", self.file.read(FOOTER))
-            self.at, place = place, end
-            if _masked(payload) == checksum:
-                yield payload
-            else:
-                self.bad.append(self.at)
+    def feed(self, data: bytes) -> None:
+        """More bytes of the file."""
+        for batch in self._frames.feed(data):
+            self._take(batch)
+        self.contents.bad_records = len(self._bad) + len(self._frames.bad)
+        self.contents.tail_bytes = self._frames.tail
 
-    def _next(self, start: int) -> int | None:
-        """The place of the next header whose checksum fits and whose record lies inside the file."""
-        while start + HEADER <= self.size:
-            self.file.seek(start)
-            block = self.file.read(SCAN_BYTES + HEADER)
-            for offset in range(max(0, len(block) - HEADER + 1)):
-                length = _length(block[offset : offset + HEADER])
-                if length is not None and start + offset + HEADER + length + FOOTER <= self.size:
-                    return start + offset
-            start += max(1, len(block) - HEADER + 1)
-        return None
+    def close(self) -> FileContents:
+        """The contents, with notes on what was left out."""
+        bad = sorted(self._bad + self._frames.bad)
+        if bad:
+            places = ", ".join(str(place) for place in bad[:5])
+            self.contents.notes.append(f"{len(bad)} damaged records were left out, at byte {places}.")
+        if self._frames.refused:
+            size = LARGEST // 1024**2
+            self.contents.notes.append(f"{self._frames.refused} records of more than {size} MiB were left out.")
+        return self.contents
+
+    def _take(self, batch: Batch) -> None:
+        taken = self._columns.take(batch)
+        parsed = _Parsed()
+        damaged = [int(at) for at in taken.bad]
+        for at in taken.left.tolist():
+            payload = batch.payload(at)
+            if payload is None or not parsed.add(at, payload):
+                damaged.append(at)
+        self._bad += [batch.place(at) for at in damaged]
+        self.contents.records += len(batch.starts) - len(damaged)
+        pieces = sorted([*map(_piece, taken.found), *parsed.pieces()], key=lambda piece: int(piece.at[0]))
+        # a tag's first metadata says whether its tensors are scalars; what came before it is nobody's
+        told: dict[str, int] = {}
+        for at, tag, plugin in sorted([*_plugins(taken.found), *parsed.plugins]):
+            if tag not in self._plugins:
+                self._plugins[tag], told[tag] = plugin, at
+        by_tag: dict[str, list[_Piece]] = {}
+        for piece in pieces:
+            first = told.get(piece.tag, 0) if piece.is_tensor else 0
+            if not piece.is_tensor or self._plugins.get(piece.tag) == "scalars":
+                by_tag.setdefault(piece.tag, []).append(piece.where(piece.at >= first) if first else piece)
+        joined = {tag: _join(some) for tag, some in by_tag.items()}
+        for start, step in parsed.restarts:
+            if self.contents.purge_from is None:
+                self.contents.purge_from = step
+            # what was written from this step on is written again
+            self.contents.cut(step)
+            joined = {tag: one.where((one.at >= start) | (one.steps < step)) for tag, one in joined.items()}
+        for tag, one in joined.items():
+            points = self.contents.points(tag) if len(one.at) else None
+            if points is not None:
+                points.extend(one.steps, one.wall_times, one.values)
 
 
-def _length(header: bytes) -> int | None:
-    """The length that a header tells, None when it is cut off or its checksum does not fit."""
-    if len(header) < HEADER:
-        return None
-    length, checksum = struct.unpack("<QI", header)
-    return int(length) if _masked(header[:8]) == checksum else None
+class _Piece(NamedTuple):
+    """Points of one tag: numbers of their records in the batch, ascending, and what they hold."""
+
+    tag: str
+    is_tensor: bool
+    at: Offsets
+    steps: NDArray[np.int64]
+    wall_times: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    def where(self, which: NDArray[np.bool_] | Offsets) -> "_Piece":
+        return _Piece(
+            self.tag, self.is_tensor, self.at[which], self.steps[which], self.wall_times[which], self.values[which]
+        )
 
 
-def _masked(data: bytes) -> int:
-    """The checksum as the format stores it."""
-    checksum: int = google_crc32c.value(data)
-    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
+@dataclass(slots=True)
+class _Parsed:
+    """What protobuf found in the records that it read."""
+
+    plugins: list[tuple[int, str, str]] = field(default_factory=list)
+    restarts: list[tuple[int, int]] = field(default_factory=list)
+    _points: dict[tuple[str, bool], list[tuple[int, int, float, float]]] = field(default_factory=dict)
+
+    def add(self, at: int, payload: bytes) -> bool:
+        """One more record; whether it is an event."""
+        try:
+            event = event_pb2.Event.FromString(payload)
+            numbers = [(value, scalar_of(value)) for value in event.summary.value]
+        except DecodeError:
+            return False
+        if event.session_log.status == event_pb2.SessionLog.START:
+            self.restarts.append((at, event.step))
+        for value, number in numbers:
+            plugin = value.metadata.plugin_data.plugin_name
+            if plugin:
+                self.plugins.append((at, value.tag, plugin))
+            if number is not None and abs(event.step) <= _MOST_STEP:
+                point = (at, event.step, event.wall_time, number)
+                self._points.setdefault((value.tag, value.HasField("tensor")), []).append(point)
+        return True
+
+    def pieces(self) -> Iterator[_Piece]:
+        """The points by tag."""
+        for (tag, is_tensor), points in self._points.items():
+            at, steps, wall_times, values = zip(*points, strict=True)
+            columns = (np.array(at), np.array(steps, dtype=np.int64), np.array(wall_times), np.array(values))
+            yield _Piece(tag, is_tensor, *columns)
+
+
+def _piece(found: Found) -> _Piece:
+    return _Piece(found.kind.tag, found.kind.is_tensor, *found[1:])
+
+
+def _plugins(found: list[Found]) -> Iterator[tuple[int, str, str]]:
+    for one in found:
+        if one.kind.plugin:
+            yield int(one.at[0]), one.kind.tag, one.kind.plugin
+
+
+def _join(pieces: list[_Piece]) -> _Piece:
+    """One piece in the order of the records; wall times that are not known are NaN."""
+    joined = pieces[0]
+    if len(pieces) > 1:
+        joined = _Piece(
+            joined.tag,
+            joined.is_tensor,
+            np.concatenate([piece.at for piece in pieces]),
+            np.concatenate([piece.steps for piece in pieces]),
+            np.concatenate([piece.wall_times for piece in pieces]),
+            np.concatenate([piece.values for piece in pieces]),
+        )
+        joined = joined.where(np.argsort(joined.at, kind="stable"))
+    return joined._replace(wall_times=np.where(joined.wall_times == 0, np.nan, joined.wall_times))
