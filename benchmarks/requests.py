@@ -23,6 +23,7 @@ async def training_s(on: Stage) -> float:
     async with on.bot.services.database.read() as tx:
         newest = (await tx.scalars(select(Request.id).order_by(Request.created_at.desc()).limit(1))).one()
         mine = (await tx.scalars(select(Run).join(Lease).where(Lease.request_id == newest))).all()
-    if any(run.state != "done" for run in mine):
-        raise RuntimeError("a training failed; there is nothing to measure")
+    ended = [f"{run.side} {run.state} {run.reason}".rstrip() for run in mine if run.state != "done"]
+    if ended:
+        raise RuntimeError(f"there is nothing to measure: {'; '.join(ended)}")
     return sum(run.seconds or 0.0 for run in mine)
