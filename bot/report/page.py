@@ -64,7 +64,7 @@ class RequestPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPage:
-    """The page of a run at `url`, below which `log` and `curves.json` are served; `request_url` leads back."""
+    """The page of a run at `url`, below which `log` and `events` are served; `request_url` leads back."""
 
     report: Report
     benchmark: BenchmarkReport

@@ -11,7 +11,7 @@ from bot.report.values import removed
 from bot.store.tables import Artifact, Object
 from bot.web.access import run_of
 from bot.web.keys import SERVICES
-from bot.web.live import ENDED, masked_log
+from bot.web.watching import ENDED, masked_log
 from runners.protocol import LOG_FILE
 
 

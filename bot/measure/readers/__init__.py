@@ -6,7 +6,8 @@ A reader is one module with `fits(name) -> bool` (which files it reads) and `rea
 import importlib
 import os
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from bot.measure.readers.merging import FileContents, merge
@@ -21,12 +22,11 @@ Read = Callable[[Path], FileContents]
 
 def read_folder(folder: Path) -> Reading:
     """All curves below a folder, links not followed. A file that cannot be read is a note, never an error."""
-    readers = _readers()
     found: dict[str, list[FileContents]] = {}
     notes: list[str] = []
     count = 0
-    for path in _files(folder):
-        read = next((read for fits, read in readers if fits(path.name)), None)
+    for path in files_of(folder):
+        read = reader_of(path.name)
         if read is None:
             continue
         count += 1
@@ -40,18 +40,20 @@ def read_folder(folder: Path) -> Reading:
             continue
         contents.close()
         notes += [f"{_short(path, folder)}: {note}" for note in contents.notes]
-        found.setdefault(_run(path, folder), []).append(contents)
-    return _reading(found, notes)
+        found.setdefault(run_of(path, folder), []).append(contents)
+    return join(found, notes)
 
 
-def _reading(found: Mapping[str, list[FileContents]], notes: list[str]) -> Reading:
+def join(found: Mapping[str, Sequence[FileContents]], notes: Sequence[str]) -> Reading:
+    """The files of each run directory, oldest first, to curves; `notes` come before what is noticed now."""
     curves: dict[tuple[str, str], Curve] = {}
     dropped = 0
+    said = list(notes)
     for run, files in found.items():
         merged = merge(run, files)
         curves |= {(curve.run, curve.tag): curve for curve in merged.curves}
         dropped += merged.dropped
-        notes += merged.notes
+        said += merged.notes
     contents = [each for files in found.values() for each in files]
     health = Health(
         files=len(contents),
@@ -61,20 +63,26 @@ def _reading(found: Mapping[str, list[FileContents]], notes: list[str]) -> Readi
         dropped_by_resume=dropped,
         non_finite=sum(curve.non_finite for curve in curves.values()),
     )
-    return Reading(curves=curves, health=health, notes=tuple(notes[:MOST_NOTES]))
+    return Reading(curves=curves, health=health, notes=tuple(said[:MOST_NOTES]))
 
 
-def _readers() -> list[tuple[Callable[[str], bool], Read]]:
+def reader_of(name: str) -> Read | None:
+    """What reads a file of this name; None for files that hold no values."""
+    return next((read for fits, read in _readers() if fits(name)), None)
+
+
+@cache
+def _readers() -> tuple[tuple[Callable[[str], bool], Read], ...]:
     found: list[tuple[Callable[[str], bool], Read]] = []
     for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
         loaded = importlib.import_module(f"{__name__}.{module.name}")
         if hasattr(loaded, "read"):
             found.append((loaded.fits, loaded.read))
-    return found
+    return tuple(found)
 
 
-def _files(folder: Path) -> list[Path]:
-    """Files in the order of their names, which for event files is that of their start."""
+def files_of(folder: Path) -> list[Path]:
+    """Regular files below a folder, in each directory by name, which for event files is the order of their start."""
     found = []
     for place, folders, names in os.walk(folder):
         folders.sort()
@@ -83,7 +91,8 @@ def _files(folder: Path) -> list[Path]:
     return sorted(regular, key=lambda path: (str(path.parent), path.name))
 
 
-def _run(path: Path, folder: Path) -> str:
+def run_of(path: Path, folder: Path) -> str:
+    """The run directory of a file: its folder relative to `folder`, "." for that itself."""
     relative = path.parent.relative_to(folder).as_posix()
     return ROOT if relative == "." else relative
 

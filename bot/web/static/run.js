@@ -1,4 +1,4 @@
-// The live part of a run's page: the log from where we are, and the curves as they stand.
+// The live part of a run's page: the log and the curves as they grow, told by the server.
 "use strict";
 
 (() => {
@@ -11,9 +11,8 @@
   const SVG = "http://www.w3.org/2000/svg";
   const WIDTH = 300, HEIGHT = 100;
   const wasFinal = main.dataset.final === "yes";
-  let offset = 0, dropped = false;
-
-  const pause = (seconds) => new Promise((done) => setTimeout(done, seconds * 1000));
+  const curves = new Map();
+  let offset = 0, dropped = false, failures = 0;
 
   function append(text) {
     const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
@@ -29,53 +28,43 @@
     const shown = document.getElementById("state");
     shown.textContent = state;
     shown.dataset.word = state;
+    if (!offset && !FINAL.has(state)) note.textContent = "Nothing has been printed yet.";
   }
 
-  async function followLog() {
-    for (let failures = 0; ;) {
-      let wait = 1;
-      try {
-        const answer = await fetch(`${main.dataset.run}/log?offset=${offset}`, { cache: "no-store" });
-        if (!answer.ok) throw new Error(String(answer.status));
-        const text = await answer.text();
-        const next = Number(answer.headers.get("X-Offset"));
-        const state = answer.headers.get("X-State") || "";
-        if (text) append(text);
-        const more = next > offset;
-        offset = next;
-        failures = 0;
-        note.textContent = dropped ? "Only the end is shown here; the whole log is there as text." : "";
-        if (state) tell(state);
-        if (FINAL.has(state) && !more) {
-          if (!offset) note.textContent = "This run has no log.";
-          if (!wasFinal) location.reload();
-          return;
-        }
-        if (more) wait = 0.1;
-        else if (!offset) note.textContent = "Nothing has been printed yet.";
-      } catch {
-        failures += 1;
-        wait = Math.min(30, 2 ** failures);
-        note.textContent = "The connection was lost; trying again.";
-      }
-      await pause(wait);
-    }
+  // the browser opens a stream that was cut again by itself; one that was refused it does not
+  function follow() {
+    const source = new EventSource(`${main.dataset.run}/events?offset=${offset}`);
+    const on = (name, act) => source.addEventListener(name, (event) => act(JSON.parse(event.data)));
+    source.onopen = () => { failures = 0; note.textContent = ""; };
+    source.onerror = () => {
+      note.textContent = "The connection was lost; trying again.";
+      if (source.readyState !== EventSource.CLOSED) return;
+      failures += 1;
+      setTimeout(follow, 1000 * Math.min(30, 2 ** failures));
+    };
+    on("state", (found) => tell(found.state));
+    on("log", (found) => {
+      append(found.text);
+      offset = found.offset;
+      note.textContent = dropped ? "Only the end is shown here; the whole log is there as text." : "";
+    });
+    on("curves", (found) => found.forEach(extend));
+    on("end", () => {
+      source.close();
+      if (!offset) note.textContent = "This run has no log.";
+      if (!wasFinal) location.reload();
+    });
   }
 
-  async function followCurves() {
-    for (let wait = 2; ;) {
-      try {
-        const answer = await fetch(`${main.dataset.run}/curves.json`, { cache: "no-store" });
-        if (!answer.ok) throw new Error(String(answer.status));
-        const found = await answer.json();
-        if (found.curves.length) place.replaceChildren(...found.curves.map(chart));
-        if (FINAL.has(found.state)) return;
-        wait = 2;
-      } catch {
-        wait = Math.min(30, wait * 2);
-      }
-      await pause(wait);
-    }
+  function extend(found) {
+    const name = found.run === "." ? found.tag : `${found.run}/${found.tag}`;
+    const known = curves.get(name) || { points: [], figure: null };
+    known.points = found.anew ? found.points : known.points.concat(found.points);
+    const figure = chart(name, known.points);
+    if (known.figure) known.figure.replaceWith(figure);
+    else if (curves.size) place.append(figure);
+    else place.replaceChildren(figure);
+    curves.set(name, { points: known.points, figure });
   }
 
   const shape = (name, attributes) => {
@@ -91,12 +80,11 @@
   };
   const number = (value) => (value === null || value === undefined ? "NaN" : String(Number(value.toPrecision(4))));
 
-  function chart(curve) {
-    const finite = curve.points.filter((point) => point[1] !== null);
-    const last = curve.points.at(-1);
-    const name = curve.run === "." ? curve.tag : `${curve.run}/${curve.tag}`;
+  function chart(name, points) {
+    const finite = points.filter((point) => point[1] !== null);
+    const last = points.at(-1);
     const caption = element("figcaption", "", element("code", "", name), element("strong", "", last ? number(last[1]) : ""));
-    const steps = curve.points.map((point) => point[0]);
+    const steps = points.map((point) => point[0]);
     const values = finite.map((point) => point[1]);
     const low = Math.min(...values), high = Math.max(...values);
     const first = Math.min(...steps), end = Math.max(...steps);
@@ -105,7 +93,7 @@
     const x = (step) => (end === first ? WIDTH / 2 : ((step - first) / (end - first)) * (WIDTH - 4) + 2);
     const y = (value) => (high === low ? HEIGHT / 2 : HEIGHT - 4 - ((value - low) / (high - low)) * (HEIGHT - 8));
     drawing.append(shape("line", { class: "axis", x1: 0, x2: WIDTH, y1: HEIGHT - 1, y2: HEIGHT - 1 }));
-    drawing.append(shape("path", { class: "line", d: path(curve.points, x, y) }));
+    drawing.append(shape("path", { class: "line", d: path(points, x, y) }));
     if (finite.length === 1) drawing.append(shape("path", { class: "dot", d: `M${x(finite[0][0])} ${y(finite[0][1])}h.01` }));
     const ends = element("div", "ends", element("span", "", `step ${first}`),
       element("span", "", finite.length ? `${number(low)} to ${number(high)}` : "no finite value"), element("span", "", `${end}`));
@@ -123,6 +111,5 @@
     return drawing;
   }
 
-  followLog();
-  followCurves();
+  follow();
 })();
