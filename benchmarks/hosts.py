@@ -61,6 +61,8 @@ class Hosts:
         line = re.search(r"^python3 (agent\.pyz .*?)>", script, re.MULTILINE | re.DOTALL)
         assert line
         words = shlex.split(re.sub(r"\\\n|--uid \d+", " ", line[1]))
+        # the script finds it out before that line
+        words = [str(order.member) if word == "$member" else word for word in words]
         folder = self._folder / order.name
         await asyncio.to_thread(folder.mkdir, parents=True)
         async with session.get(f"{self._server_url}{PREFIX}/agent.pyz") as answer:
