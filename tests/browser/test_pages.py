@@ -4,8 +4,10 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.conftest import Visit
+from tests.harness.agent import Training
 from tests.harness.land import FULL_NAME
 from tests.harness.world import World
+from tests.unit.measure.records import file_of, places
 
 pytestmark = pytest.mark.browser
 
@@ -71,3 +73,39 @@ async def test_tensorboard_opens_with_head_and_base(world: World, visit: Visit) 
     await expect(page.get_by_text("head/1 seed 1").first).to_be_visible(timeout=20_000)
     await expect(page.get_by_text("base/2 seed 1").first).to_be_visible()
     await expect(page.get_by_text("train/seconds_per_step").first).to_be_visible()
+
+
+async def test_a_run_is_watched_while_it_trains(world: World, visit: Visit) -> None:
+    """Log and curves grow on the open page, and it turns into that of a finished run by itself."""
+    world.hold_agents = True
+    await world.says("maya", "/benchmark smoke pairs=1")
+    agent = await world.agent()
+    await agent.claim()
+    run = agent.work["runs"][0]["id"]
+    page = await visit.page()
+    await page.goto(f"{world.services.settings.base_url}/runs/{run}")
+    await expect(page.locator("#log-note")).to_have_text("Nothing has been printed yet.")
+    await agent.post("event", {"kind": "run_started", "run": run})
+    data = file_of("loss", 300)
+    cut = places(data)[51]
+    await agent.put(f"runs/{run}/files/logs/events.out.tfevents.1?offset=0", data[:cut])
+    await agent.put(f"runs/{run}/files/log.txt?offset=0", b"epoch 1\n")
+    chart = page.locator("#curves figure")
+    await expect(chart).to_have_count(1)
+    await expect(chart.locator("strong")).to_have_text("24.5")
+    await expect(page.locator("#state")).to_have_text("running")
+    await expect(page.locator("#log")).to_have_text("epoch 1\n")
+    await agent.put(f"runs/{run}/files/logs/events.out.tfevents.1?offset={cut}", data[cut:])
+    await expect(chart.locator("strong")).to_have_text("149.5")
+    files = {"logs/events.out.tfevents.1": data}
+    agent.script = lambda commit, seed: Training(
+        values={"validation/accuracy": 90.0}, files=files, log="epoch 1\nend\n"
+    )
+    for each in agent.work["runs"]:
+        await agent.train(each)
+    await agent.post("finish", {"outcome": "done", "sentence": ""})
+    await expect(page.locator("#state")).to_have_text("done")
+    await expect(page.locator("#log")).to_contain_text("end")
+    await expect(chart).to_have_count(2)
+    await world.settle()
+    world.read()
