@@ -1,7 +1,7 @@
 """What a metric is, what is assumed where nothing is declared, and the one value that a run gives for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal, cast
 
@@ -249,6 +249,13 @@ def _not_found(tag: str, reading: Reading) -> str:
     listed = ", ".join(_quoted(name) for name in near or names[:5])
     more = "" if near or len(names) <= 5 else f" and {len(names) - 5} more"
     return f"The tag {_quoted(tag)} was not found; {'nearest' if near else 'there are'}: {listed}{more}."
+
+
+def in_unit(metric: Metric, curve: Curve) -> Curve:
+    """The curve in the unit of the metric: points, where the run wrote fractions."""
+    if metric.unit == "pp" and _are_fractions(curve.values):
+        return replace(curve, values=curve.values * 100.0)
+    return curve
 
 
 def _picked(metric: Metric, curve: Curve) -> Measurement:

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from numpy.typing import NDArray
 
+from bot.measure.curves import spread
 from bot.report.text import plain, shorten
 
 Floats = NDArray[np.float64]
@@ -80,8 +81,7 @@ def _panel(axes: Axes, panel: Panel) -> None:
     axes.patch.set_alpha(0.0)
     _side(axes, panel.base, BASE_COLOUR, "base")
     _side(axes, panel.head, HEAD_COLOUR, "head")
-    # curves of a metric in points may be fractions: they are drawn as they were written
-    unit = f" ({_safe(panel.unit, 12)})" if panel.unit not in ("", "pp") else ""
+    unit = f" ({_safe(panel.unit, 12)})" if panel.unit else ""
     title = f"{_safe(panel.label, 34)}{unit}"
     axes.set_title(title, color=INK, family=FONT, fontsize=10, loc="left", pad=18, parse_math=False)
     axes.set_xlabel("step", color=INK, family=FONT, fontsize=8)
@@ -116,7 +116,8 @@ def _side(axes: Axes, traces: Sequence[Trace], colour: str, name: str) -> None:
         return
     traces = [_drawable(trace) for trace in traces]
     label = f"{name} ({len(traces)} {'run' if len(traces) == 1 else 'runs'})"
-    at, centre, low, high = _stretches(traces)
+    drawn = spread([(trace.steps, trace.values) for trace in traces], POINTS)
+    at, centre, low, high = drawn.at, drawn.centre, drawn.low, drawn.high
     if not len(at):
         axes.plot([], [], color=colour, label=label)
     else:
@@ -126,43 +127,6 @@ def _side(axes: Axes, traces: Sequence[Trace], colour: str, name: str) -> None:
             axes.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
     for trace in traces:
         _broken(axes, trace, colour)
-
-
-def _stretches(traces: Sequence[Trace]) -> tuple[Floats, Floats, Floats, Floats]:
-    """Where to draw, the median of the runs, the lowest and the highest value there: each float64[n], n <= POINTS.
-
-    Each stretch holds as many of the steps as any other; up to POINTS steps each is one of its own.
-    """
-    finite = [np.isfinite(trace.values) & np.isfinite(trace.steps) for trace in traces]
-    seen = [trace.steps[kept].astype(np.float64) for trace, kept in zip(traces, finite, strict=True)]
-    steps = np.unique(np.concatenate(seen))
-    if not len(steps):
-        return (steps,) * 4
-    first = np.linspace(0, len(steps), min(POINTS, len(steps)), endpoint=False).astype(np.int64)
-    at = np.add.reduceat(steps, first) / np.diff(first, append=len(steps))
-    # a curve begins and ends where its values do
-    at[[0, -1]] = steps[[0, -1]]
-    values = [trace.values[kept] for trace, kept in zip(traces, finite, strict=True)]
-    runs = [_summed(np.searchsorted(steps[first], s, "right") - 1, v, at) for s, v in zip(seen, values, strict=True)]
-    centre, low, high = (np.stack(part) for part in zip(*runs, strict=True))
-    return at, np.nanmedian(centre, axis=0), np.nanmin(low, axis=0), np.nanmax(high, axis=0)
-
-
-def _summed(stretch: NDArray[np.int64], values: Floats, at: Floats) -> tuple[Floats, Floats, Floats]:
-    """Mean, lowest and highest value of one run in each stretch, float64[n]; NaN before its first and after its last.
-
-    `stretch` is the number of each value's stretch; where a run has no value its neighbours are joined by a line.
-    """
-    count = np.bincount(stretch, minlength=len(at))
-    has = count > 0
-    if not has.any():
-        return (np.full(len(at), np.nan),) * 3
-    mean = np.bincount(stretch, values, minlength=len(at))[has] / count[has]
-    mean = np.interp(at, at[has], mean, left=np.nan, right=np.nan)
-    low, high = np.full(len(at), np.inf), np.full(len(at), -np.inf)
-    np.minimum.at(low, stretch, values)
-    np.maximum.at(high, stretch, values)
-    return mean, np.where(has, low, mean), np.where(has, high, mean)
 
 
 def _drawable(trace: Trace) -> Trace:

@@ -1,5 +1,8 @@
 """What a visitor sees: types a command on the pull request's page, watches, opens the results and TensorBoard."""
 
+import json
+import math
+
 import pytest
 from playwright.async_api import Page, expect
 
@@ -109,3 +112,37 @@ async def test_a_run_is_watched_while_it_trains(world: World, visit: Visit) -> N
     await expect(chart).to_have_count(2)
     await world.settle()
     world.read()
+
+
+def _training(at_head: bool, seed: int) -> Training:
+    """Two hundred steps; the head learns less, and in one seed it is lost at the end."""
+    rows = []
+    for step in range(200):
+        accuracy = (80 - 4 * at_head + seed) * (1 - math.exp(-step / 40)) + math.sin(step * seed)
+        lost = at_head and seed == 2 and step >= 190
+        row = {"validation/accuracy": math.nan if lost else accuracy, "train/seconds_per_step": 0.1 * 2 ** (step % 7)}
+        rows.append(json.dumps({"step": step, "wall_time": 1000.0 + step} | row))
+    return Training(files={"logs/metrics.jsonl": "\n".join(rows).encode() + b"\n"})
+
+
+async def test_curves_of_head_and_base_lie_over_each_other(world: World, visit: Visit) -> None:
+    """The picture becomes charts that tell what is under the pointer, with a table of where both sides got to."""
+    world.script = lambda commit, seed: _training(commit == world.pull.head_sha, seed)
+    await world.says("maya", "/benchmark resnet50 seeds=2")
+    world.read()
+    (request,) = await world.requests()
+    page = await visit.page()
+    await page.goto(f"{world.services.settings.base_url}/requests/{request.id}")
+    await expect(page.locator("figure.overlay")).to_have_count(2)
+    chart = page.locator("figure.overlay", has=page.get_by_text("accuracy", exact=True))
+    await chart.locator("svg").hover(position={"x": 1, "y": 40})
+    await expect(chart.locator("output")).to_contain_text("step 0: ")
+    await chart.locator("svg").focus()
+    await page.keyboard.press("ArrowRight")
+    await expect(chart.locator("output")).to_contain_text("step 1: ")
+    rows = chart.get_by_role("row")
+    await expect(rows.filter(has_text="step 199")).to_contain_text("%")
+    await expect(rows.filter(has_text="reaches base's")).to_contain_text("never")
+    await expect(rows.filter(has_text="diverges")).to_contain_text("step 190")
+    await page.locator("figure.overlay").last.get_by_label("logarithmic").check()
+    await _fits(page)

@@ -75,6 +75,9 @@ async def test_every_link_of_the_comment_answers(world: World) -> None:
     for link in links:
         headers, _ = await _get(world, link)
         assert headers["X-Content-Type-Options"] == "nosniff"
+    picture = next(link for link in links if link.endswith(".png"))
+    _, overlaid = await _get(world, picture.replace(".png", ".json"))
+    assert [side["side"] for side in json.loads(overlaid)[0]["sides"]] == ["head", "base"]
     page = next(link for link in links if re.search(r"/requests/[a-z2-7]{26}$", link))
     _, text = await _get(world, page)
     assert b"resnet50" in text

@@ -28,6 +28,7 @@
     [...fresh.querySelectorAll("details")].forEach((part, at) => { part.open = open[at] ?? part.open; });
     document.title = page.title;
     main().replaceWith(fresh);
+    document.dispatchEvent(new Event("benchbot:replaced"));
   }
 
   setTimeout(refresh, Number(main().dataset.refresh || 0) * 1000);

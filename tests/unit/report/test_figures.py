@@ -12,7 +12,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bot.report import figures
 from bot.report.figures import LIMIT, PANELS, Panel, Trace, curves_png
 from tests.unit.report.test_text import HOSTILE
 
@@ -61,33 +60,6 @@ def test_a_spike_between_many_steps_is_seen() -> None:
     assert curves_png([Panel(label="a", head=(_trace(flat),))]) != curves_png(
         [Panel(label="a", head=(_trace(spiked),))]
     )
-
-
-def test_a_long_curve_keeps_its_mean_its_ends_and_its_extremes() -> None:
-    values = np.random.default_rng(3).normal(size=(2, 5_000))
-    steps = np.arange(5_000) * 10
-    at, centre, low, high = figures._stretches([Trace(steps=steps, values=run) for run in values])
-    assert len(at) == figures.POINTS
-    assert (at[0], at[-1]) == (0.0, 49_990.0)
-    assert (np.diff(at) > 0).all()
-    assert (low.min(), high.max()) == (values.min(), values.max())
-    assert centre.mean() == pytest.approx(values.mean())
-    assert ((low <= centre) & (centre <= high)).all()
-
-
-def test_runs_of_other_steps_are_brought_together() -> None:
-    at, centre, low, high = figures._stretches([_trace([0.0, 2.0, 3.0]), _trace([5.0, float("nan"), 7.0], first=1)])
-    assert at.tolist() == [0.0, 1.0, 2.0, 3.0]
-    assert centre.tolist() == [0.0, 3.5, 4.5, 7.0]
-    assert low.tolist() == [0.0, 2.0, 3.0, 7.0]
-    assert high.tolist() == [0.0, 5.0, 6.0, 7.0]
-
-
-def test_a_run_that_never_was_a_number_moves_nothing() -> None:
-    whole, broken = _trace([1.0, 2.0]), _trace([float("nan")] * 2)
-    for together, alone in zip(figures._stretches([whole, broken]), figures._stretches([whole]), strict=True):
-        assert together.tolist() == alone.tolist()
-    assert all(len(part) == 0 for part in figures._stretches([broken]))
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf"), 1e300])
@@ -155,7 +127,7 @@ def test_a_long_training_is_a_small_picture() -> None:
 def test_a_picture_that_is_too_large_gets_fewer_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
     panel = Panel(label="loss", head=(_trace([3.0, 2.0, 1.0]),))
     usual = curves_png([panel])
-    monkeypatch.setattr(figures, "LIMIT", len(usual) - 1)
+    monkeypatch.setattr("bot.report.figures.LIMIT", len(usual) - 1)
     assert _image(curves_png([panel])).shape[1] < _image(usual).shape[1]
-    monkeypatch.setattr(figures, "LIMIT", 10)
+    monkeypatch.setattr("bot.report.figures.LIMIT", 10)
     assert _image(curves_png([panel])).shape[1] == round(30 * 9.2)
