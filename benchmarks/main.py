@@ -22,6 +22,8 @@ ROUNDS = 7
 RATE, RATE_S = 200, 10
 IDLE_S = 20.0
 REQUESTS = 3
+# the pull request of the demo that changes nothing: what looks worse would be trained a second time
+HARMLESS = 3
 COMMAND = "/benchmark digits-resnet set.epochs=2"
 
 
@@ -118,7 +120,7 @@ async def _requests(folder: Path) -> list[float]:
     async with set_stage(folder) as on:
         for count in range(1, REQUESTS + 2):
             begun = time.perf_counter()
-            await asyncio.to_thread(on.maintainer.comment, 1, COMMAND)
+            await asyncio.to_thread(on.maintainer.comment, HARMLESS, COMMAND)
             await until_finished(on, count)
             took = time.perf_counter() - begun
             seconds.append(took - await training_s(on))

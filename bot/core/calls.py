@@ -1,13 +1,13 @@
 """From a call to its plan: what the base has is compared, what only the head has is run alone, and all can be paid."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from bot.core.budget import Account, Excess, over_budget, over_caps, request_limit_usd, unattended, usd
 from bot.core.grammar import render
 from bot.core.markdown import PREFIX
-from bot.core.nouns import Call, Command, Plan, Refusal, RepoConfig
-from bot.core.planning import DEFAULT_PAIRS, MOST_LEASES, PlanInputs, plan
+from bot.core.nouns import Call, Command, Plan, PlannedLease, Refusal, RepoConfig
+from bot.core.planning import DEFAULT_PAIRS, MOST_LEASES, PlanInputs, again, plan
 
 
 def plan_of(call: Call, prefix: str = PREFIX) -> Plan | Refusal:
@@ -17,6 +17,13 @@ def plan_of(call: Call, prefix: str = PREFIX) -> Plan | Refusal:
         return planned
     excess = over_budget(planned, call)
     return refused(excess, call, prefix) if excess else planned
+
+
+def repeats_of(call: Call, planned: Plan, suspects: Sequence[PlannedLease]) -> Plan | Refusal:
+    """The leases that repeat some of a plan on other machines, or why their price is too much for the request."""
+    more = tuple(again(lease) for lease in suspects)
+    excess = over_budget(replace(planned, leases=planned.leases + more), call)
+    return refused(excess, call, PREFIX) if excess else replace(planned, leases=more)
 
 
 def within_caps(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from bot.core.nouns import BenchmarkReport, Reason, RunReport, Side
 from bot.core.reasons import reason
+from bot.measure.confirming import confirm, is_suspected, unconfirmed
 from bot.measure.verdict import Comparison, Verdict, judge_report, overall
 
 
@@ -51,15 +52,61 @@ def deciding(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
 
 
 def conclude(benchmarks: Sequence[BenchmarkReport]) -> tuple[Verdict, tuple[BenchmarkReport, ...]]:
-    """Correct all gates of a request together, then find each benchmark's verdict and the worst of them."""
-    judged = iter(judge_report([c for benchmark in benchmarks for c in benchmark.comparisons]))
+    """Correct all gates of a request together, then find each benchmark's verdict and the worst of them.
+
+    A regression that no second lease was asked about is suspected only.
+    """
     concluded = []
-    for benchmark in benchmarks:
-        corrected = replace(benchmark, comparisons=tuple(next(judged) for _ in benchmark.comparisons))
+    for benchmark in _corrected(benchmarks):
+        doubted = [unconfirmed(c) if _stands_alone(benchmark, c) else c for c in benchmark.comparisons]
+        corrected = replace(benchmark, comparisons=tuple(doubted))
         conclusion = conclude_benchmark(corrected)
         concluded.append(replace(corrected, verdict=conclusion.verdict, reason=corrected.reason or conclusion.reason))
     verdicts = [benchmark.verdict for benchmark in concluded if benchmark.verdict]
     return (overall(verdicts) if verdicts else "not measured"), tuple(concluded)
+
+
+def suspected(benchmarks: Sequence[BenchmarkReport]) -> tuple[str, ...]:
+    """The leases that a second one has to repeat before any of these benchmarks is called worse."""
+    return tuple(
+        benchmark.lease_id
+        for benchmark in _corrected(benchmarks)
+        if benchmark.reason is None
+        and not benchmark.repeated
+        and any(c.metric.confirm and is_suspected(c) for c in deciding(benchmark.comparisons))
+    )
+
+
+def join(first: BenchmarkReport, second: BenchmarkReport) -> BenchmarkReport:
+    """A lease and the one that repeats it as one; without numbers of the second, the first as it is, and why."""
+    together = replace(
+        first,
+        runs=first.runs + second.runs,
+        machine=", ".join(dict.fromkeys(name for name in (first.machine, second.machine) if name)),
+        cost_usd=first.cost_usd + second.cost_usd,
+        seconds=first.seconds + second.seconds,
+    )
+    if second.reason is not None or len(second.comparisons) != len(first.comparisons):
+        why = second.reason.sentence if second.reason else "It gave no numbers."
+        return replace(together, notes=(*first.notes, f"It could not be repeated on another machine. {why}"))
+    pairs = zip(first.comparisons, second.comparisons, strict=True)
+    pooled = tuple(confirm(one, other) for one, other in pairs)
+    return replace(
+        together, comparisons=pooled, repeated=True, notes=tuple(dict.fromkeys((*first.notes, *second.notes)))
+    )
+
+
+def _corrected(benchmarks: Sequence[BenchmarkReport]) -> list[BenchmarkReport]:
+    """With the verdicts that the number of gates leaves."""
+    judged = iter(judge_report([c for benchmark in benchmarks for c in benchmark.comparisons]))
+    return [
+        replace(benchmark, comparisons=tuple(next(judged) for _ in benchmark.comparisons)) for benchmark in benchmarks
+    ]
+
+
+def _stands_alone(benchmark: BenchmarkReport, comparison: Comparison) -> bool:
+    regressed = comparison.verdict == "regression" and is_suspected(comparison)
+    return regressed and comparison.metric.confirm and not benchmark.repeated
 
 
 def _ended(runs: Sequence[RunReport], side: Side) -> list[RunReport]:

@@ -30,7 +30,7 @@ VARIANT_KEYS = ("args",)
 INPUT_KEYS = ("url", "sha256")
 PARAMETER_KEYS = ("default", "min", "max", "choices")
 _METRIC_WORDS = {"kind": Kind, "pick": Pick, "better": Better, "scale": Scale, "per": Per}
-METRIC_KEYS = ("tag", "builtin", *_METRIC_WORDS, "unit", "tolerance", "noise", "target", "gate")
+METRIC_KEYS = ("tag", "builtin", *_METRIC_WORDS, "unit", "tolerance", "noise", "target", "gate", "confirm")
 _FILLED_IN = ("seed", "init", "scenario", "args")
 _AMOUNT = re.compile(r"(\S+?)\s*(%?)")
 
@@ -206,7 +206,7 @@ def _declared(entry: Field) -> dict[str, object]:
             values[key] = _amount(field)
         elif key == "target":
             values[key] = field.number()
-        elif key == "gate":
+        elif key in ("gate", "confirm"):
             values[key] = field.truth()
         else:
             values[key] = field.text(may_be_empty=key == "unit")

@@ -351,6 +351,8 @@ class BenchmarkReport:
     seconds: float = 0.0
     curves_url: str = ""
     simulated: str = ""  # what its hardware only pretends to have
+    repeats: str = ""  # the lease whose suspected regression it repeats on another machine
+    repeated: bool = False  # a second lease was judged together with it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from bot.core.budget import most_usd
@@ -64,6 +64,23 @@ def plan(inputs: PlanInputs) -> Plan | Refusal:
             line=inputs.command.line,
         )
     return Plan(targets=inputs.targets, leases=tuple(leases))
+
+
+def again(lease: PlannedLease) -> PlannedLease:
+    """The same on another machine: further seeds and pairs, numbered on, since what is repeated exactly tells nothing
+    new."""
+    seeds = max(run.seed for run in lease.runs)
+    pairs = 1 + max((run.pair for run in lease.runs if run.pair is not None), default=-1)
+    runs = tuple(
+        replace(
+            run,
+            seed=run.seed + seeds,
+            position=run.position + len(lease.runs),
+            pair=None if run.pair is None else run.pair + pairs,
+        )
+        for run in lease.runs
+    )
+    return replace(lease, runs=runs)
 
 
 def order(command: Command, *, head_only: bool = False) -> tuple[PlannedRun, ...]:

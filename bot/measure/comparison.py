@@ -18,6 +18,8 @@ Verdict = Literal[
 Why = Literal[
     "",
     "suspected",  # it looks like a regression, but one run, a split vote or the number of gates speaks against it
+    "unrepeated",  # a regression on one lease, and no second one could tell
+    "unconfirmed",  # a regression on one lease that the second one does not show
     "more_runs",  # the interval is too wide
     "one_machine",  # a change of a time, and the base was measured on one machine only
     "no_base",  # the base runs gave no value
@@ -60,7 +62,8 @@ class Comparison:
     compared linearly. `level` is the interval's, 99 for a change and 90 otherwise. `p` is the chance of so much harm
     without a change. `units` and `base_units` count the independent measurements, which are `counted` in seeds,
     machines or pairs; `worse_runs` and `better_runs` those off by the tolerance or more. `more_runs` is how many more
-    such measurements are likely to decide, None if that is not known. All numbers are finite.
+    such measurements are likely to decide, None if that is not known. `repeated` is the difference that a second lease
+    shows alone, None without one. All numbers are finite.
     """
 
     metric: Metric
@@ -82,6 +85,7 @@ class Comparison:
     worse_runs: int = 0
     better_runs: int = 0
     more_runs: int | None = None
+    repeated: float | None = None
     target: TargetState = ""
     failed_head: int = 0
     failed_base: int = 0

@@ -57,6 +57,7 @@ class Metric:
     per: Per = "seed"
     target: float | None = None
     gate: bool = False
+    confirm: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +137,7 @@ def complete(name: str, declared: Mapping[str, object]) -> Metric:
         per=cast(Per, declared.get("per", defaults.per)),
         target=cast("float | None", declared.get("target")),
         gate=bool(declared.get("gate", False)),
+        confirm=bool(declared.get("confirm", True)),
     )
     _refuse_contradictions(metric)
     return metric

@@ -68,6 +68,11 @@ def _undecided(comparison: Comparison, gates: int) -> str:
             else f"only {_votes(comparison)} by the tolerance"
         )
         return f"suspected regression, {_changed(comparison)}; {why}; {_next(comparison)}"
+    if reason == "unrepeated":
+        return f"suspected regression, {_changed(comparison)}; {_votes(comparison)}, on one machine only"
+    if reason == "unconfirmed":
+        alone = f"{_signed(comparison, comparison.repeated or 0.0)}{_unit(comparison)}"
+        return f"not confirmed, {_changed(comparison)}; the second machine alone shows {alone}"
     if reason == "one_machine":
         return f"{_changed(comparison)}, but one machine alone cannot show it; repeat it on another machine"
     missing = {

@@ -58,7 +58,7 @@ class Row:
     @property
     def word(self) -> str:
         """The verdict's word; `suspected` where a regression is likely and not yet proven."""
-        suspected = self.comparison is not None and self.comparison.reason == "suspected"
+        suspected = self.comparison is not None and self.comparison.reason in ("suspected", "unrepeated")
         return "suspected" if suspected else self.verdict
 
 
@@ -142,7 +142,11 @@ def next_command(row: Row, *, name_hardware: bool = False) -> str:
     option, most = {"pair": ("pairs", MOST_PAIRS), "seed": ("seeds", MOST_SEEDS)}.get(comparison.counted, ("", wanted))
     if wanted > most:
         return ""
-    if row.verdict == "inconclusive" and not comparison.more_runs and comparison.reason != "suspected":
+    if (
+        row.verdict == "inconclusive"
+        and not comparison.more_runs
+        and comparison.reason not in ("suspected", "unrepeated")
+    ):
         return ""
     words = [f"{option}={wanted}"] if option else []
     words += [f"scenario={quoted(benchmark.scenario)}"] * (benchmark.scenario not in ("", "default"))

@@ -4,9 +4,10 @@ A reservation is the estimate of a request that was let in, then of each of its 
 machines are gone; from then on what the machines have cost stands in its place.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, or_, select, update
+from sqlalchemy import ColumnElement, Executable, func, or_, select, update
 
 from bot.core.budget import CAPS, Account, Cap, since
 from bot.core.calls import within_caps
@@ -43,6 +44,21 @@ async def accounts(tx: Transaction, call: Call, now: float, *, besides: str = ""
         reserved_usd = (held_usd or 0.0) + (new_usd or 0.0)
         found.append(Account(cap=cap, limit_usd=limit, spent_usd=spent_usd or 0.0, reserved_usd=reserved_usd))
     return tuple(found)
+
+
+async def extend(
+    database: Database, request: Request, call: Call, planned: Plan, rows: Sequence[Executable], now: float
+) -> Refusal | None:
+    """Add leases to a request that goes on, unless the limits do not let them in. The caller sees that it does so once.
+
+    `rows` are the statements that make them.
+    """
+    async with database.write() as tx:
+        await database.one_by_one(tx, _LOCK)
+        refusal = within_caps(call, planned, await accounts(tx, call, now), now)
+        for row in () if refusal else rows:
+            await tx.execute(row)
+        return refusal
 
 
 async def admit(database: Database, request: Request, call: Call, planned: Plan, now: float) -> Refusal | None:

@@ -1,10 +1,10 @@
 """One Report from the rows of a request. What people see is made of this value alone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.core.budget import waiting_sentence
-from bot.core.conclusion import conclude
+from bot.core.conclusion import conclude, join
 from bot.core.money import total_usd
 from bot.core.nouns import (
     BenchmarkReport,
@@ -24,6 +24,8 @@ from bot.store.leases import artifacts_of, machine_of, of_request, runs_of
 from bot.store.tables import Artifact, Lease, Machine, Request, Run
 from runners.protocol import CHECKPOINT_FOLDER
 
+# pretending otherwise would make two measurements of what is one
+SAME_HOST = "The suspected regression was repeated on the same host: this hardware has no other machine."
 STATES = {"accepted": "queued", "waiting": "queued", "running": "running", "reporting": "done", "done": "done"}
 
 
@@ -50,6 +52,8 @@ def build(rows: Rows, base_url: str) -> Report:
     """The report as it stands now; verdicts only when every lease is final."""
     request, call = rows.request, load(Call, rows.request.call)
     benchmarks = tuple(_benchmark(rows, lease, base_url) for lease in rows.leases)
+    if request.state in ("reporting", "done"):
+        benchmarks = _joined(benchmarks, rows)
     finished = all(lease.state in ("done", "failed", "cancelled") for lease in rows.leases)
     cancelled = request.want == "cancel" and any(lease.state == "cancelled" for lease in rows.leases)
     verdict = None
@@ -130,14 +134,31 @@ def _benchmark(rows: Rows, lease: Lease, base_url: str) -> BenchmarkReport:
         comparisons=load(tuple[Comparison, ...], lease.comparisons) if lease.comparisons else (),
         runs=tuple(_run(rows, run, base_url) for run in rows.runs if run.lease_id == lease.id),
         reason=load(Reason, lease.reason) if lease.reason else None,
-        phase=lease.phase,
+        phase=f"repeating a suspected regression: {lease.phase}" if lease.repeats and lease.phase else lease.phase,
         notes=load(tuple[str, ...], lease.notes),
         machine=machine.id if machine else "",
         cost_usd=lease.cost_usd,
         seconds=finished - (lease.started_at or finished),
         curves_url=f"{base_url}/requests/{rows.request.id}/curves/{lease.id}.png" if has_curves else "",
         simulated=planned.simulated,
+        repeats=lease.repeats,
     )
+
+
+def _joined(benchmarks: Sequence[BenchmarkReport], rows: Rows) -> tuple[BenchmarkReport, ...]:
+    """Leases with those that repeat them."""
+    repeats = {benchmark.repeats: benchmark for benchmark in benchmarks if benchmark.repeats}
+    return tuple(
+        _repeated(benchmark, repeats[benchmark.lease_id], rows) if benchmark.lease_id in repeats else benchmark
+        for benchmark in benchmarks
+        if not benchmark.repeats
+    )
+
+
+def _repeated(first: BenchmarkReport, second: BenchmarkReport, rows: Rows) -> BenchmarkReport:
+    together, machine = join(first, second), rows.machines.get(second.lease_id)
+    same = machine is not None and machine.backend == "local"
+    return replace(together, notes=(*together.notes, SAME_HOST)) if same else together
 
 
 def _run(rows: Rows, run: Run, base_url: str) -> RunReport:

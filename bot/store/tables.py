@@ -141,6 +141,7 @@ class Lease(Controlled, Base):
     request_id: Mapped[str] = mapped_column(ForeignKey("requests.id"))
     position: Mapped[int]
     planned: Mapped[str]  # JSON of core.nouns.PlannedLease
+    repeats: Mapped[str] = mapped_column(default="")  # the lease whose suspected regression it repeats
     hardware: Mapped[str]
     created_at: Mapped[float]
     deadline_at: Mapped[float | None]

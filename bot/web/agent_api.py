@@ -249,7 +249,9 @@ async def event(request: web.Request, lease: Lease) -> web.Response:
         async with services.database.write() as tx:
             await tx.execute(update(Run).where(Run.id == run.id, Run.state.in_(("queued", "running"))).values(**values))
         if kind == EVENT_RUN_STARTED:
-            await _beat(request, lease, f"run {run.position + 1} of {len(runs)}: {run.side}, seed {run.seed}")
+            await _beat(
+                request, lease, f"run {1 + list(runs).index(run.id)} of {len(runs)}: {run.side}, seed {run.seed}"
+            )
     else:
         return fail(400, "unknown event or run")
     request.app[WAKE]()

@@ -58,10 +58,14 @@ async def _kept(request: web.Request, form: str, make: Callable[[Sequence[_Curve
     async with services.database.read() as tx:
         leases = {lease.id: lease for lease in await of_request(tx, owner.id)}
         lease = leases.get(request.match_info["lease"])
-        runs = await runs_of(tx, [lease.id]) if lease else ()
+        # with those of the lease that repeats it, once that has ended
+        mine = [
+            one.id for one in leases.values() if lease and lease.id in (one.id, one.repeats) and one.state == "done"
+        ]
+        runs = await runs_of(tx, mine)
     if lease is None or lease.state != "done":
         raise web.HTTPNotFound(text="There are no curves of this.")
-    kept = services.settings.data_folder / "pictures" / f"{lease.id}.{form}"
+    kept = services.settings.data_folder / "pictures" / f"{lease.id}-{len(runs)}.{form}"
     if not kept.is_file():
         config = load(Call, owner.call).config
         planned = load(PlannedLease, lease.planned)

@@ -1,20 +1,22 @@
 """Requests: from accepted to leases, and from their numbers to one report and what is shown of it."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import Executable, insert, update
 
 from bot.core.budget import CONFIRM_S, must_confirm
-from bot.core.calls import plan_of, unasked, within_caps
-from bot.core.nouns import Call, Plan, Reason, Refusal, Report
+from bot.core.calls import plan_of, repeats_of, unasked, within_caps
+from bot.core.conclusion import suspected
+from bot.core.nouns import Call, Plan, PlannedLease, Reason, Refusal, Report
 from bot.core.reasons import reason
 from bot.report.check import render_check
 from bot.report.comment import render_comment, short_notice
 from bot.store.codec import dump, load
-from bot.store.ledger import accounts, admit
+from bot.store.ledger import accounts, admit, extend
 from bot.store.messages import show
-from bot.store.reports import build, rows_of
+from bot.store.reports import Rows, build, rows_of
 from bot.store.rows import Change
 from bot.store.tables import Lease, Request, Run
 from bot.workers.base import Worker
@@ -97,13 +99,17 @@ class Requests(Worker[Request]):
     def _ended(self, why: Reason) -> Change:
         return Change(state="reporting", due_at=self.services.clock(), values={"reason": dump(why)})
 
-    def _rows(self, row: Request, planned: Plan, now: float) -> list[Executable]:
+    def _rows(
+        self, row: Request, planned: Plan, now: float, *, after: int = 0, repeats: Sequence[str] = ()
+    ) -> list[Executable]:
+        """Leases and runs, `after` as many leases; each of them may repeat one that has ended."""
         writes: list[Executable] = []
-        for position, lease in enumerate(planned.leases):
+        for position, lease in enumerate(planned.leases, after):
             lease_id = self.services.new_id()
             values = {"id": lease_id, "state": "queued", "due_at": now, "request_id": row.id, "position": position}
             about = {"planned": dump(lease), "hardware": lease.hardware, "created_at": now, "notes": "[]"}
             about["reserved_usd"] = lease.estimate_usd or 0.0
+            about["repeats"] = repeats[position - after] if repeats else ""
             writes.append(insert(Lease).values(**values, **about))
             writes += [
                 insert(Run).values(
@@ -125,6 +131,8 @@ class Requests(Worker[Request]):
         async with self.services.database.read() as tx:
             rows = await rows_of(tx, row)
         if all(lease.state in ("done", "failed", "cancelled") for lease in rows.leases):
+            if row.want != "cancel" and not any(lease.repeats for lease in rows.leases):
+                return await self._repeat(row, rows)
             return Change(state="reporting", due_at=now, writes=tuple(writes))
         report = build(rows, self.services.settings.base_url)
         told = dump(report)
@@ -134,6 +142,33 @@ class Requests(Worker[Request]):
         begun = not row.report or load(Report, row.report).state != report.state
         writes += await self._show(report, row, due_at=now if begun else now + PROGRESS_S)
         return Change(state="running", due_at=now + LOOK_S, values={"report": told}, writes=tuple(writes))
+
+    async def _repeat(self, row: Request, rows: Rows) -> Change:
+        """What looks worse is measured again on other machines before anybody is accused, if that can be paid."""
+        now = self.services.clock()
+        report = build(rows, self.services.settings.base_url)
+        wanted = suspected(report.benchmarks)
+        leases = {lease.id: load(PlannedLease, lease.planned) for lease in rows.leases}
+        call = replace(load(Call, row.call), limits=self.services.settings.limits)
+        planned = Plan(targets=(), leases=tuple(leases.values()))
+        more = repeats_of(call, planned, [leases[name] for name in wanted])
+        if not isinstance(more, Refusal) and more.leases:
+            inserts = self._rows(row, more, now, after=len(leases), repeats=wanted)
+            no = await extend(self.services.database, row, call, more, inserts, now)
+            if no is None:
+                return Change(state="running", due_at=now)
+            more = no
+        values: list[Executable] = []
+        if isinstance(more, Refusal):
+            told = f"It was not repeated on another machine. {more.sentence}"
+            values = [
+                update(Lease)
+                .where(Lease.id == lease.id)
+                .values(notes=dump((*load(tuple[str, ...], lease.notes), told)))
+                for lease in rows.leases
+                if lease.id in wanted
+            ]
+        return Change(state="reporting", due_at=now, writes=tuple(values))
 
     async def _conclude(self, row: Request) -> Change:
         now = self.services.clock()

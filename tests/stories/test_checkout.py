@@ -66,6 +66,7 @@ async def test_worse_is_1_and_the_same_is_0(checkout: Path, capsys: pytest.Captu
     said = capsys.readouterr()
     assert "1 regression" in said.out
     assert "70.0" in said.out
+    assert "repeated on the same host" in said.out
     assert "uncommitted" in said.err
     _git(checkout, "commit", "-q", "-a", "-m", "Worse")
     assert await _run("model", "--vs", "self", "--json") == 0

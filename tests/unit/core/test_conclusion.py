@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from bot.core.conclusion import conclude, conclude_benchmark
+from bot.core.conclusion import conclude, conclude_benchmark, join, suspected
 from bot.core.nouns import BenchmarkReport, RunReport, Side
 from bot.core.reasons import reason
+from bot.measure.metrics import Sample
 from tests.unit.report.situations import SAME_ACCURACY, WORSE_ACCURACY, benchmark, run
 
 
@@ -64,3 +65,47 @@ def test_the_worst_benchmark_is_the_verdict_of_the_request() -> None:
     assert verdict == "regression"
     assert [each.verdict for each in benchmarks] == ["passed", "regression"]
     assert conclude(())[0] == "not measured"
+
+
+# ---- what a second machine has to say first -------------------------------------------------------------------------
+
+
+def _worse(**more: object) -> BenchmarkReport:
+    return _benchmark(_run(0, "head"), _run(1, "base"), comparisons=(WORSE_ACCURACY,), **more)
+
+
+def test_a_regression_of_one_lease_is_a_suspicion() -> None:
+    assert suspected((_worse(lease_id="first"),)) == ("first",)
+    verdict, (told,) = conclude((_worse(),))
+    assert (verdict, told.comparisons[0].reason) == ("inconclusive", "unrepeated")
+
+
+def test_what_is_advisory_or_not_to_be_confirmed_is_not_repeated() -> None:
+    advisory = replace(WORSE_ACCURACY, metric=replace(WORSE_ACCURACY.metric, gate=False))
+    gate = replace(SAME_ACCURACY, metric=replace(SAME_ACCURACY.metric, gate=True))
+    alone = replace(WORSE_ACCURACY, metric=replace(WORSE_ACCURACY.metric, confirm=False))
+    assert suspected((_benchmark(comparisons=(gate, advisory)),)) == ()
+    assert suspected((_benchmark(comparisons=(alone,)),)) == ()
+    assert conclude((_benchmark(comparisons=(alone,)),))[0] == "regression"
+
+
+def test_a_second_lease_is_judged_together_with_the_first() -> None:
+    second = replace(WORSE_ACCURACY, head=_moved(WORSE_ACCURACY.head), base=_moved(WORSE_ACCURACY.base))
+    together = join(
+        _worse(lease_id="first", cost_usd=1.0), _worse(comparisons=(second,), repeats="first", cost_usd=2.0)
+    )
+    assert (together.repeated, together.cost_usd, len(together.runs)) == (True, 3.0, 4)
+    assert len(together.comparisons[0].head) == 2 * len(WORSE_ACCURACY.head)
+    assert suspected((together,)) == ()
+    assert conclude((together,))[0] == "regression"
+
+
+def test_a_second_lease_without_numbers_leaves_the_suspicion() -> None:
+    together = join(_worse(), _benchmark(repeats="first", reason=reason("no_capacity")))
+    assert not together.repeated
+    assert "could not be repeated on another machine. No machine could be had in time." in together.notes[-1]
+    assert conclude((together,))[0] == "inconclusive"
+
+
+def _moved(samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
+    return tuple(replace(sample, machine="another", seed=sample.seed + 10) for sample in samples)
