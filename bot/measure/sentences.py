@@ -72,7 +72,7 @@ def _undecided(comparison: Comparison, gates: int) -> str:
         return f"suspected regression, {_changed(comparison)}; {_votes(comparison)}, on one machine only"
     if reason == "unconfirmed":
         alone = f"{_signed(comparison, comparison.repeated or 0.0)}{_unit(comparison)}"
-        return f"not confirmed, {_changed(comparison)}; the second machine alone shows {alone}"
+        return f"not confirmed, {_changed(comparison)}; the second lease alone shows {alone}"
     if reason == "one_machine":
         return f"{_changed(comparison)}, but one machine alone cannot show it; repeat it on another machine"
     missing = {
@@ -146,8 +146,9 @@ def _votes(comparison: Comparison) -> str:
 
 
 def _where(comparison: Comparison) -> str:
-    machines = len({sample.machine for sample in comparison.head})
-    return "on one machine" if machines == 1 else f"on {machines} machines"
+    leases = len({sample.machine for sample in comparison.head})
+    # which may have been held on the same host
+    return "on one machine" if leases == 1 else f"in {leases} leases"
 
 
 def _base(comparison: Comparison) -> str:

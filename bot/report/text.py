@@ -29,6 +29,7 @@ _PARTS = re.compile(
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 _ENTITIES = {ord(character): f"&#{ord(character)};" for character in "\\`*[]<>&|~$!{}\"'"}
+_JOINS = re.compile(r"[@#][\w.-]|:[\w/]|-\d")
 _LOOSE_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 # marks that mean something at the beginning of a line only
 _FIRST = re.compile(r"^(?:[#=/:]|[+-](?=[\s-]|$)|\d{1,9}(?=[.)](?:\s|$)))")
@@ -121,6 +122,9 @@ def sentence(text: str, *, limit: int = 600) -> Markdown:
     shown = []
     for position, part in enumerate(parts):
         inside = position % 2 == 1
+        # an e-mail loses the marks of code, and what stood on both sides of one is joined
+        if position and _JOINS.search(parts[position - 1][-1:] + part[:1]):
+            shown.append(_BREAK)
         shown.append(code(part, limit=limit) if inside else _escaped(quiet(part)))
     return Markdown(_FIRST.sub(lambda found: _first(found.group()), "".join(shown)))
 

@@ -1,11 +1,15 @@
-"""What looks worse on one machine is measured again on another one before anybody is accused."""
+"""What looks worse on one machine is measured again on another one before anybody is accused.
 
+That a bot which is killed meanwhile goes on is told by the stories of `test_verdicts`.
+"""
+
+import re
 from dataclasses import replace
 
 from bot.core.money import Limits
 from runners.backends.base import BackendError
 from tests.harness.agent import Training
-from tests.harness.story import story, told
+from tests.harness.story import told
 from tests.harness.world import World
 
 
@@ -20,7 +24,7 @@ def _head_loses(world: World, *, first: float, second: float | None = None) -> N
     world.script = script
 
 
-@story
+@told
 async def test_two_machines_show_the_same(world: World) -> None:
     """Both are told together: four pairs, four seeds, two machines, and the check fails."""
     _head_loses(world, first=10.0)
@@ -31,9 +35,14 @@ async def test_two_machines_show_the_same(world: World) -> None:
     assert "Runs (8)" in results
     assert len(world.cloud.created) == 2
     assert world.checks()["benchbot / resnet50"] == ("completed", "failure")
+    links = set(re.findall(r"https?://[^\s)\"<>#]+/(?:runs|requests)/[^\s)\"<>#]+", results))
+    assert len([link for link in links if "/runs/" in link]) == 8
+    for link in links:
+        async with world.session.get(link) as answer:
+            assert answer.status == 200, link
 
 
-@story
+@told
 async def test_the_second_machine_shows_nothing(world: World) -> None:
     """Not confirmed: the check is not red, and the numbers of both are told."""
     _head_loses(world, first=10.0, second=0.0)

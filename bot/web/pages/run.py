@@ -24,8 +24,8 @@ async def page(request: web.Request) -> web.Response:
         rows = await rows_of(tx, await tx.get_one(Request, lease.request_id))
     base_url = services.settings.base_url
     report = build(rows, base_url)
-    benchmark = next(benchmark for benchmark in report.benchmarks if benchmark.lease_id == lease.id)
-    run = next(run for run in benchmark.runs if run.id == found.id)
+    # a lease that was repeated stands there with both leases' runs
+    benchmark, run = next((b, run) for b in report.benchmarks for run in b.runs if run.id == found.id)
     shown = RunPage(
         report=report,
         benchmark=benchmark,

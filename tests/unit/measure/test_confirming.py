@@ -41,7 +41,7 @@ def test_a_slower_step_in_pairs_on_two_machines() -> None:
     first = _lease(STEP_TIME, [1.2, 1.21], [1.0, 1.0])
     found = confirm(first, _lease(STEP_TIME, [1.19, 1.2], [1.0, 1.01], "two", 3))
     assert (found.verdict, found.counted, found.units) == ("regression", "pair", 4)
-    assert "on 2 machines" in found.sentence
+    assert "in 2 leases" in found.sentence
 
 
 def test_a_second_lease_that_shows_less_than_half_the_tolerance_takes_it_back() -> None:
@@ -51,7 +51,7 @@ def test_a_second_lease_that_shows_less_than_half_the_tolerance_takes_it_back() 
     together = confirm(first, second)
     assert (together.verdict, together.reason) == ("inconclusive", "unconfirmed")
     assert "not confirmed" in together.sentence
-    assert "second machine alone shows -0.1 pp" in together.sentence
+    assert "second lease alone shows -0.1 pp" in together.sentence
     enough = confirm(first, _lease(ACCURACY, [76.1], [76.4], "two", 4))
     assert enough.verdict == "regression"
 

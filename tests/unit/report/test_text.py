@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bot.report.text import (
@@ -39,6 +39,8 @@ FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466"
 
 
 @given(HOSTILE, HOSTILE, HOSTILE)
+@example("", "", "@`0`")
+@example("", "", "`@`maya")
 def test_a_table_keeps_its_shape_and_says_nothing_to_anybody(one: str, two: str, three: str) -> None:
     row = f"| {inline(one)} | {code(two)} | {sentence(three)} | {link(one, 'https://bench.example/x')} |"
     seen = read(f"| a | b | c | d |\n|---|---|---|---|\n{row}\n")
