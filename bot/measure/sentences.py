@@ -52,13 +52,13 @@ def _compared(comparison: Comparison) -> str:
 
 
 def _unchanged(comparison: Comparison) -> str:
-    bounds = f"{_interval(comparison)}{_unit(comparison)}, inside {_amount(comparison)}"
-    name = comparison.metric.name
-    return f"{name} {_difference(comparison)} ({bounds}); {_units(comparison)}{_base(comparison)}"
+    inside = f"{_difference(comparison)}, {_interval(comparison)}, inside {_amount(comparison)}"
+    counts = f"{_units(comparison)}{_base(comparison)}"
+    return f"{comparison.metric.name} {_values(comparison)} ({inside}); {counts}"
 
 
 def _undecided(comparison: Comparison, gates: int) -> str:
-    name, reason = comparison.metric.name, comparison.reason
+    reason = comparison.reason
     if reason == "suspected":
         why = (
             f"among {gates} gates such a difference also comes up by chance"
@@ -80,18 +80,17 @@ def _undecided(comparison: Comparison, gates: int) -> str:
         "no_tolerance": "no verdict without a tolerance: add the change that you would still accept",
         "no_noise": "the noise of one run is unknown: add noise, or run more seeds",
     }.get(reason)
-    return f"{_compared(comparison)}, {missing}" if missing else _too_wide(name, comparison)
+    return f"{_compared(comparison)}, {missing}" if missing else _too_wide(comparison)
 
 
-def _too_wide(name: str, comparison: Comparison) -> str:
+def _too_wide(comparison: Comparison) -> str:
     low, high = comparison.interval or (0.0, 0.0)
     worse = low if comparison.metric.better == "higher" else high
     if low <= 0 <= high:
         doubt = f"but {_units(comparison)} cannot tell 0 from {_signed(comparison, worse)}{_unit(comparison)}"
     else:
-        within = f"{_amount(comparison)} ({_interval(comparison)})"
-        doubt = f"but {_units(comparison)} cannot tell whether that is within {within}"
-    return f"{name} {_difference(comparison)}, {doubt}; {_next(comparison)}"
+        doubt = f"but {_units(comparison)} cannot tell whether that is within the tolerance"
+    return f"{_changed(comparison)}, {doubt}; {_next(comparison)}"
 
 
 def _next(comparison: Comparison) -> str:
@@ -157,11 +156,13 @@ def _base(comparison: Comparison) -> str:
         return ""
     count = comparison.base_units
     what = "base machine" if comparison.counted == "machine" else "base run"
-    return f"; {count} {what}{'' if count == 1 else 's'} {_commits(comparison.base)}"
+    return f"; {count} {what}{'' if count == 1 else 's'} {_commits(comparison.base)}".rstrip()
 
 
 def _commits(samples: Sequence[Sample]) -> str:
     first = samples[0].commit
+    if not first:
+        return ""
     return f"{'of' if all(sample.commit == first for sample in samples) else 'since'} {first[:7]}"
 
 
