@@ -5,31 +5,20 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 from aiohttp import ClientSession, ClientTimeout
-from sqlalchemy import insert, update
 
 from benchmarks.eventfiles import write_scalars
 from benchmarks.figures import Figure
-from benchmarks.fleet import call_for
+from benchmarks.looked_at import logs_of, rows_of_runs
 from benchmarks.processes import bot, bot_environment, cpu_s
 from bot.cli.local import free_port
-from bot.core.calls import plan_of
-from bot.core.nouns import Hardware, Plan
 from bot.measure.curves import downsample
 from bot.measure.readers import read_folder
 from bot.measure.readers.following import Follower
-from bot.settings import Settings, load_settings
-from bot.store.codec import dump
-from bot.store.database import Database
-from bot.store.migrate import migrate
-from bot.store.requests import new_request
-from bot.store.tables import Lease, Request, Run
-from runners.protocol import LOG_FOLDER
 
 CHUNK, CHUNKS, EVERY_S = 200, 100, 0.1
 MILLION = 1_000_000
@@ -77,16 +66,8 @@ def _seen(folder: Path, source: bytes) -> Iterator[Figure]:
 async def _watched(folder: Path, source: bytes) -> tuple[list[float], float]:
     """Seconds until each chunk was seen, and the CPU seconds of the server meanwhile."""
     environment = bot_environment(folder, free_port())
-    settings = load_settings(environment, "")
-    assert isinstance(settings, Settings)
-    settings.data_folder.mkdir(mode=0o700, exist_ok=True)
-    database = Database(settings.database_url)
-    try:
-        await migrate(database)
-        run = await _running(database)
-    finally:
-        await database.close()
-    file = settings.data_folder / "artifacts" / run / LOG_FOLDER / "events.out.tfevents.1"
+    run = (await rows_of_runs(environment, 1))[0]
+    file = logs_of(environment, run) / "events.out.tfevents.1"
     file.parent.mkdir(parents=True)
     with bot(environment, "serve", "--no-worker") as pid:
         address = f"http://127.0.0.1:{environment['BENCHBOT_PORT']}/runs/{run}/events"
@@ -126,26 +107,6 @@ def _ends(source: bytes) -> list[int]:
         place += 16 + int.from_bytes(source[place : place + 8], "little")
         ends.append(place)
     return ends[CHUNK::CHUNK]
-
-
-async def _running(database: Database) -> str:
-    """A run that is going on; its id."""
-    call = call_for(Hardware(name="local", backend="local"), 1)
-    planned = plan_of(call)
-    assert isinstance(planned, Plan)
-    lease, now = planned.leases[0], time.time()
-    async with database.write() as tx:
-        await tx.execute(new_request(database, "request", "request", "command", call, now))
-        await tx.execute(update(Request).values(state="running", due_at=None))
-        row = {"id": "lease", "state": "running", "request_id": "request", "position": 0, "created_at": now}
-        await tx.execute(insert(Lease), [row | {"planned": dump(lease), "hardware": "local"}])
-        runs = [
-            {"id": f"run{run.position}", "lease_id": "lease", "commit": call.head_sha, **asdict(run)}
-            for run in lease.runs
-        ]
-        await tx.execute(insert(Run), runs)
-        await tx.execute(update(Run).values(state="running", started_at=now))
-    return "run0"
 
 
 def _unequal(folder: Path, source: bytes) -> int:

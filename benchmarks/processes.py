@@ -79,6 +79,11 @@ def cpu_s(pid: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def children(pid: int) -> int:
+    """How many processes it has begun that still run."""
+    return len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+
+
 def resident_bytes(pid: int) -> int:
     """Memory of a process."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
