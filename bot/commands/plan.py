@@ -71,7 +71,7 @@ def order_text(lease: PlannedLease) -> str:
 
 def metric_text(metric: Metric) -> str:
     """One metric in words: where it is read, which way is better, and what counts as a change."""
-    source = f"{metric.pick} of {code(metric.tag)}" if metric.tag else f"built-in {code(metric.builtin or '')}"
+    source = f"{metric.picked} of {code(metric.tag)}" if metric.tag else f"built-in {code(metric.builtin or '')}"
     if metric.better is None:
         return f"{source}; no direction is known, so it is shown without a verdict"
     tolerance = ""

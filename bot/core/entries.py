@@ -10,7 +10,7 @@ from bot.core.options import NAME
 from bot.core.planning import wrong_value
 from bot.core.quantities import decimal
 from bot.core.wording import a, code, did_you_mean
-from bot.measure.metrics import BUILTINS, Amount, Better, Kind, Metric, Per, Pick, Scale, complete
+from bot.measure.metrics import BUILTINS, NUMBERED, Amount, Better, Kind, Metric, Per, Pick, Scale, complete
 from runners.protocol import PlaceholderError, fill
 
 BENCHMARK_KEYS = (
@@ -29,8 +29,21 @@ BENCHMARK_KEYS = (
 VARIANT_KEYS = ("args",)
 INPUT_KEYS = ("url", "sha256")
 PARAMETER_KEYS = ("default", "min", "max", "choices")
-_METRIC_WORDS = {"kind": Kind, "pick": Pick, "better": Better, "scale": Scale, "per": Per}
-METRIC_KEYS = ("tag", "builtin", *_METRIC_WORDS, "unit", "tolerance", "noise", "target", "gate", "confirm")
+_METRIC_WORDS = {"kind": Kind, "better": Better, "scale": Scale, "per": Per}
+METRIC_KEYS = (
+    "tag",
+    "builtin",
+    "pick",
+    "per_step",
+    *_METRIC_WORDS,
+    "unit",
+    "written",
+    "tolerance",
+    "noise",
+    "target",
+    "gate",
+    "confirm",
+)
 _FILLED_IN = ("seed", "init", "scenario", "args")
 _AMOUNT = re.compile(r"(\S+?)\s*(%?)")
 
@@ -204,13 +217,27 @@ def _declared(entry: Field) -> dict[str, object]:
             values[key] = field.one_of(tuple(BUILTINS))
         elif key in ("tolerance", "noise"):
             values[key] = _amount(field)
-        elif key == "target":
+        elif key == "pick":
+            values |= _pick(field)
+        elif key in ("target", "per_step"):
             values[key] = field.number()
         elif key in ("gate", "confirm"):
             values[key] = field.truth()
         else:
             values[key] = field.text(may_be_empty=key == "unit")
     return {key: value for key, value in values.items() if value is not None}
+
+
+def _pick(field: Field) -> dict[str, object]:
+    """One of the words, or `at 1000`, `steps to 0.5`, `seconds to 76`."""
+    text = field.text() or ""
+    word, _, number = text.strip().rpartition(" ")
+    if word.strip() in NUMBERED and decimal(number) is not None:
+        return {"pick": word.strip(), "number": decimal(number)}
+    if text.strip() in NUMBERED:
+        field.fault(f"{code(text)} needs a number.", f"Example: `{text.strip()} 1000`.")
+        return {}
+    return {"pick": field.one_of([name for name in get_args(Pick) if name not in NUMBERED])} if text else {}
 
 
 def _amount(field: Field) -> Amount | None:
@@ -237,5 +264,5 @@ def _assumed(metric: Metric, declared: dict[str, object]) -> list[str]:
             shown = f"{amount * 100:g} %" if metric.scale == "log" else f"{amount:g} {metric.unit}".rstrip()
             parts.append(f"{key} {shown}")
     if "pick" not in declared and metric.builtin is None:
-        parts.append(f"pick {metric.pick}")
+        parts.append(f"pick {metric.picked}")
     return [f"{code(metric.name)}: {', '.join(parts)}"] if parts else []

@@ -1,26 +1,30 @@
-"""What a metric is, what is assumed where nothing is declared, and the one value that a run gives for it."""
+"""What a metric is, and what is assumed where nothing is declared."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from dataclasses import dataclass
 from typing import Literal, cast
 
-import numpy as np
-
 from bot.measure.guesses import guess_kind, guess_lower_or_higher
-from bot.measure.reading import ROOT, Curve, Reading
+from bot.measure.units import factor
 
 Kind = Literal["accuracy", "loss", "time", "memory", "latency", "count", "other"]
 Better = Literal["higher", "lower"]
-Pick = Literal["last", "best", "min", "max", "median", "mean"]
+Pick = Literal["last", "best", "min", "max", "median", "mean", "rate", "at", "steps to", "seconds to"]
+# picks that go with a number: `at 1000` (a step), `seconds to 76` (a value)
+NUMBERED: tuple[Pick, ...] = ("at", "steps to", "seconds to")
+# picks whose values are not those that were written
+DERIVED: tuple[Pick, ...] = ("rate", "steps to", "seconds to")
 Scale = Literal["linear", "log"]
 Per = Literal["seed", "machine"]
-Builtin = Literal["wall_seconds"]
-Missing = Literal["no_tag", "diverged", "no_points"]
+Builtin = Literal["wall_seconds", "peak_host_memory", "weights_count", "weights_size"]
+Missing = Literal["no_tag", "diverged", "no_points", "not_reached"]
 
 BUILTINS: Mapping[str, tuple[Kind, str, str]] = {
     # name: kind, unit, what it is
     "wall_seconds": ("time", "s", "seconds that the training command took"),
+    "peak_host_memory": ("memory", "MB", "the most memory that its processes held at once"),
+    "weights_count": ("count", "", "numbers in the last checkpoint"),
+    "weights_size": ("count", "MB", "their bytes"),
 }
 
 
@@ -41,7 +45,11 @@ class Metric:
 
     Unit `pp`: values are kept in percent points. A run that wrote this tag as fractions (every finite value of the
     curve lies within 0..1) is multiplied by 100, any other is taken as it is. Where values are in percent already and
-    may all stay below 1, declare the unit `%`: that one is never multiplied.
+    may all stay below 1, declare the unit `%`: that one is never multiplied. `written` is the unit of the script's
+    values where it is another one than `unit`.
+
+    `number` belongs to a pick of NUMBERED: a step, or a value as the script writes it. `per_step` is what one step
+    counts for when the pick is a rate: its batch size makes it examples a second.
     """
 
     name: str
@@ -49,8 +57,11 @@ class Metric:
     builtin: Builtin | None = None
     kind: Kind = "other"
     pick: Pick = "last"
+    number: float | None = None
+    per_step: float = 1.0
     better: Better | None = None
     unit: str = ""
+    written: str = ""
     scale: Scale = "linear"
     tolerance: float | None = None
     noise: float | None = None
@@ -58,6 +69,16 @@ class Metric:
     target: float | None = None
     gate: bool = False
     confirm: bool = True
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether its values are of another kind than those of its curve."""
+        return self.pick in DERIVED
+
+    @property
+    def picked(self) -> str:
+        """The pick as it is written in a configuration."""
+        return self.pick if self.number is None else f"{self.pick} {self.number:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +120,8 @@ _DEFAULTS: Mapping[Kind, _Defaults] = {
     "count": _Defaults("log", 0.001, 0.0, "seed", "last"),
     "other": _Defaults("linear", None, None, "seed", "last"),
 }
+# how long it takes to get as good as something
+_TO_REACH = _Defaults("log", 0.10, 0.05, "seed", "last")
 _POINTS = ("pp", "%")  # units in which the accuracy defaults are written
 _FRACTIONS = ("", "1", "fraction")
 
@@ -116,11 +139,14 @@ def complete(name: str, declared: Mapping[str, object]) -> Metric:
         raise ValueError(f"{name}: say either tag (what the script writes) or builtin (what the agent measures)")
     of_builtin = BUILTINS[cast(str, builtin)] if builtin is not None else None
     unit = cast(str, declared.get("unit", of_builtin[1] if of_builtin else ""))
-    guessed = of_builtin[0] if of_builtin else guess_kind(name, unit)
+    pick = cast("Pick | None", declared.get("pick"))
+    if pick in DERIVED:
+        unit = cast(str, declared.get("unit", _unit_of(pick, declared)))
+    guessed = of_builtin[0] if of_builtin else "time" if pick in DERIVED else guess_kind(name, unit)
     kind = cast(Kind, declared.get("kind", guessed))
     if kind == "accuracy" and "unit" not in declared:
         unit = "pp"
-    defaults = _DEFAULTS[kind]
+    defaults = _TO_REACH if pick in ("steps to", "seconds to") else _DEFAULTS[kind]
     scale = _scale(name, unit, declared, defaults.scale)
     assumed_tolerance, assumed_noise = _assumed(defaults, kind, unit, scale)
     metric = Metric(
@@ -128,9 +154,12 @@ def complete(name: str, declared: Mapping[str, object]) -> Metric:
         tag=cast("str | None", tag),
         builtin=cast("Builtin | None", builtin),
         kind=kind,
-        pick=cast(Pick, declared.get("pick", defaults.pick)),
-        better=cast("Better | None", declared.get("better", guess_lower_or_higher(name, unit, kind))),
+        pick=pick or defaults.pick,
+        number=cast("float | None", declared.get("number")),
+        per_step=cast(float, declared.get("per_step", 1.0)),
+        better=cast("Better | None", declared.get("better", _better(name, unit, kind, pick))),
         unit=unit,
+        written=cast(str, declared.get("written", "")),
         scale=scale,
         tolerance=_amount(declared.get("tolerance"), assumed_tolerance),
         noise=_amount(declared.get("noise"), assumed_noise),
@@ -182,7 +211,35 @@ def _amount(declared: object, assumed: float | None) -> float | None:
     return declared.value / 100 if declared.percent else declared.value
 
 
+def _unit_of(pick: Pick | None, declared: Mapping[str, object]) -> str:
+    if pick == "rate":
+        return "examples/s" if "per_step" in declared else "steps/s"
+    return "s" if pick == "seconds to" else "steps"
+
+
+def _better(name: str, unit: str, kind: Kind, pick: Pick | None) -> Better | None:
+    if pick == "rate":
+        return "higher"
+    return "lower" if pick in DERIVED else guess_lower_or_higher(name, unit, kind)
+
+
 def _refuse_contradictions(metric: Metric) -> None:
+    if metric.builtin is not None and (metric.is_derived or metric.number is not None or metric.written):
+        raise ValueError(
+            f"{metric.name}: what is measured from outside has no curve to pick from and no unit to convert"
+        )
+    if (metric.pick in NUMBERED) != (metric.number is not None):
+        raise ValueError(f"{metric.name}: write a number behind the pick, such as {metric.pick} 1000")
+    if metric.pick != "rate" and metric.per_step != 1.0:
+        raise ValueError(f"{metric.name}: per_step goes with pick: rate")
+    if not metric.per_step > 0:
+        raise ValueError(f"{metric.name}: per_step is more than 0")
+    if metric.written:
+        if metric.is_derived:
+            raise ValueError(f"{metric.name}: {metric.picked} is no value that the script writes; leave written out")
+        factor(metric.written, metric.unit)
+    if metric.pick == "seconds to":
+        factor("s", metric.unit)
     if metric.better is None:
         needs = "pick: best" if metric.pick == "best" else "a target" if metric.target is not None else ""
         needs = needs or ("a gate" if metric.gate else "")
@@ -190,109 +247,3 @@ def _refuse_contradictions(metric: Metric) -> None:
             raise ValueError(f"{metric.name}: {needs} needs better: higher or better: lower")
     if metric.gate and metric.tolerance is None:
         raise ValueError(f"{metric.name}: a gate needs a tolerance: the change that you would still accept")
-
-
-# ---- the value of one run -----------------------------------------------------------------------------------------
-
-
-def measured(metric: Metric, reading: Reading, builtins: Mapping[str, float]) -> Measurement:
-    """The metric's value in one run; `builtins` holds what the agent measured, by name.
-
-    The tag is looked up as it stands and as `run/tag` (`validation/epoch_acc` is tag `epoch_acc` of the directory
-    `validation`). A match in the log folder itself wins; otherwise there must be only one, or several that hold the
-    same steps and values. `last` looks at the last value only; every other pick looks at all, and one that is NaN or
-    infinite among them means the run diverged.
-    """
-    if metric.builtin is not None:
-        return _built_in(metric.builtin, builtins)
-    tag = metric.tag or ""
-    found = _curves(tag, reading)
-    if not found:
-        return Measurement(value=None, reason="no_tag", sentence=_not_found(tag, reading))
-    if len(found) > 1 and not all(_equal(found[0], other) for other in found[1:]):
-        names = ", ".join(_quoted(curve.path) for curve in found[:5])
-        sentence = f"The tag {_quoted(tag)} was written to several places: name one of {names}."
-        return Measurement(value=None, reason="no_tag", sentence=sentence)
-    if len(found[0]) == 0:
-        return Measurement(value=None, reason="no_points", sentence=f"The tag {_quoted(tag)} holds no values.")
-    return _picked(metric, found[0])
-
-
-def _built_in(name: Builtin, builtins: Mapping[str, float]) -> Measurement:
-    value = builtins.get(name)
-    if value is None or not np.isfinite(value):
-        return Measurement(value=None, reason="no_points", sentence=f"{name} was not measured in this run.")
-    return Measurement(value=float(value), sentence=f"{BUILTINS[name][2]}: {value:g} {BUILTINS[name][1]}")
-
-
-def find_curve(metric: Metric, reading: Reading) -> Curve | None:
-    """The curve that the metric is picked from; None for built-in ones and where there is none."""
-    found = _curves(metric.tag, reading) if metric.tag else []
-    return found[0] if found else None
-
-
-def _curves(tag: str, reading: Reading) -> list[Curve]:
-    at_root = reading.curves.get((ROOT, tag))
-    if at_root is not None:
-        return [at_root]
-    return [curve for _, curve in sorted(reading.curves.items()) if tag in (curve.tag, curve.path)]
-
-
-def _equal(one: Curve, other: Curve) -> bool:
-    """Whether two writers wrote the same, as the processes of one distributed training do."""
-    return np.array_equal(one.steps, other.steps) and np.array_equal(one.values, other.values, equal_nan=True)
-
-
-def _not_found(tag: str, reading: Reading) -> str:
-    names = sorted({curve.path for curve in reading.curves.values()})[:2000]
-    if not names:
-        return f"The tag {_quoted(tag)} was not found: the log folder holds no scalars at all."
-    near = get_close_matches(tag, [name[:100] for name in names], n=3, cutoff=0.5)
-    listed = ", ".join(_quoted(name) for name in near or names[:5])
-    more = "" if near or len(names) <= 5 else f" and {len(names) - 5} more"
-    return f"The tag {_quoted(tag)} was not found; {'nearest' if near else 'there are'}: {listed}{more}."
-
-
-def in_unit(metric: Metric, curve: Curve) -> Curve:
-    """The curve in the unit of the metric: points, where the run wrote fractions."""
-    if metric.unit == "pp" and _are_fractions(curve.values):
-        return replace(curve, values=curve.values * 100.0)
-    return curve
-
-
-def _picked(metric: Metric, curve: Curve) -> Measurement:
-    values = curve.values
-    considered = values[-1:] if metric.pick == "last" else values
-    wrong = np.flatnonzero(~np.isfinite(considered))
-    if len(wrong):
-        at = len(values) - len(considered) + int(wrong[0])
-        sentence = f"{_quoted(curve.path)} is {values[at]} at step {curve.steps[at]}: the training diverged."
-        return Measurement(value=None, reason="diverged", step=int(curve.steps[at]), sentence=sentence)
-    value, at_index = _pick(metric, values)
-    step = None if at_index is None else int(curve.steps[at_index])
-    factor = 100.0 if metric.unit == "pp" and _are_fractions(values) else 1.0
-    where = "" if step is None else f" at step {step}"
-    sentence = f"{value * factor:g} ({metric.pick} of {len(values)} values of {_quoted(curve.path)}{where})"
-    return Measurement(value=value * factor, step=step, sentence=sentence)
-
-
-def _pick(metric: Metric, values: np.ndarray) -> tuple[float, int | None]:
-    if metric.pick == "median":
-        return float(np.median(values)), None
-    if metric.pick == "mean":
-        # divided first: the sum of large values may be too large
-        return float(np.sum(values / len(values))), None
-    if metric.pick == "last":
-        return float(values[-1]), len(values) - 1
-    highest = metric.pick == "max" or (metric.pick == "best" and metric.better == "higher")
-    at = int(np.argmax(values) if highest else np.argmin(values))
-    return float(values[at]), at
-
-
-def _are_fractions(values: np.ndarray) -> bool:
-    finite = values[np.isfinite(values)]
-    return bool(len(finite)) and bool(np.all((finite >= 0) & (finite <= 1)))
-
-
-def _quoted(name: str) -> str:
-    return f"`{name if len(name) <= 100 else name[:99] + '…'}`"

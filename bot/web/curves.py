@@ -12,7 +12,8 @@ from typing import NamedTuple
 from aiohttp import web
 
 from bot.core.nouns import Call, PlannedLease
-from bot.measure.metrics import Metric, find_curve, in_unit
+from bot.measure.metrics import Metric
+from bot.measure.picking import find_curve, in_unit
 from bot.measure.readers import read_folder
 from bot.measure.reading import Curve
 from bot.report.figures import Panel, Trace, curves_png
@@ -89,7 +90,7 @@ def _read(metrics: Sequence[Metric], runs: Sequence[Run], folders: Mapping[str, 
     """The curves of both sides for each metric that has any, gates first."""
     readings = {run.id: read_folder(folders[run.id]) for run in runs if folders[run.id].is_dir()}
     found = []
-    for metric in sorted((m for m in metrics if m.tag), key=lambda m: not m.gate):
+    for metric in sorted((m for m in metrics if m.tag and not m.is_derived), key=lambda m: not m.gate):
         sides: dict[str, list[Curve]] = {"head": [], "base": []}
         for run in runs:
             curve = find_curve(metric, readings[run.id]) if run.id in readings else None

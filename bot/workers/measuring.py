@@ -1,16 +1,18 @@
 """From the files that runs shipped to comparisons: read, pick, judge. No rows are written here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bot.core.nouns import Call, PlannedLease
-from bot.measure.metrics import Measurement, Metric, Sample, measured
+from bot.measure.metrics import Measurement, Metric, Sample
+from bot.measure.picking import measured
 from bot.measure.readers import Reading, read_folder
 from bot.measure.verdict import Comparison, Evidence, judge
+from bot.measure.weights import Weights, weights_of
 from bot.store.codec import load
 from bot.store.tables import Run
-from runners.protocol import LOG_FOLDER
+from runners.protocol import CHECKPOINT_FOLDER, LOG_FOLDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +27,20 @@ class Judged:
 class _Read:
     run: Run
     reading: Reading | None
+    weights: Weights | None = None
 
     def measure(self, metric: Metric) -> Measurement | None:
         """The metric's value in this run, None when the run itself failed."""
         if self.reading is None:
             return None
-        builtins = {} if self.run.seconds is None else {"wall_seconds": self.run.seconds}
-        return measured(metric, self.reading, builtins)
+        run, weights = self.run, self.weights
+        known: dict[str, float | None] = {
+            "wall_seconds": run.seconds,
+            "peak_host_memory": None if run.peak_rss_bytes is None else run.peak_rss_bytes / 1e6,
+            "weights_count": None if weights is None else weights.numbers,
+            "weights_size": None if weights is None else weights.size / 1e6,
+        }
+        return measured(metric, self.reading, {name: value for name, value in known.items() if value is not None})
 
 
 def judge_lease(
@@ -48,7 +57,7 @@ def judge_lease(
     benchmark = config.benchmarks.get(planned.benchmark) if config else None
     if benchmark is None:
         return Judged((), ("The benchmark is not in the configuration of this request.",))
-    reads = tuple(_Read(run, _reading(folders[run.id]) if run.state == "done" else None) for run in runs)
+    reads = tuple(_read(run, folders[run.id], benchmark.metrics) for run in runs)
     notes = [note for read in reads if read.reading for note in _notes(read)]
     comparisons = []
     metrics = [metric for metric in benchmark.metrics if not (moved and metric.per == "machine")]
@@ -63,6 +72,13 @@ def judge_lease(
         comparisons.append(comparison)
         notes += told
     return Judged(tuple(comparisons), tuple(dict.fromkeys(notes))[:20])
+
+
+def _read(run: Run, folder: Path, metrics: Sequence[Metric]) -> _Read:
+    if run.state != "done":
+        return _Read(run, None)
+    counted = any(metric.builtin in ("weights_count", "weights_size") for metric in metrics)
+    return _Read(run, _reading(folder), weights_of(folder / CHECKPOINT_FOLDER) if counted else None)
 
 
 def _reading(folder: Path) -> Reading:

@@ -71,7 +71,7 @@ def test_the_worst_benchmark_is_the_verdict_of_the_request() -> None:
 
 
 def _worse(**more: object) -> BenchmarkReport:
-    return _benchmark(_run(0, "head"), _run(1, "base"), comparisons=(WORSE_ACCURACY,), **more)
+    return _benchmark(_run(0, "head"), _run(1, "base"), **{"comparisons": (WORSE_ACCURACY,), **more})
 
 
 def test_a_regression_of_one_lease_is_a_suspicion() -> None:

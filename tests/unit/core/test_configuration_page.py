@@ -134,7 +134,7 @@ def test_the_defaults_of_each_kind(kind: Kind) -> None:
     ],
 )
 def test_the_words_that_a_metric_s_key_may_have(key: str, words: tuple[str, ...]) -> None:
-    assert tuple(re.findall(r"`([a-z_]+)`", _rows("A metric")[key][1])) == words
+    assert tuple(re.findall(r"`([a-z_ ]+)`", _rows("A metric")[key][1])) == words
 
 
 def test_the_limits_are_those_of_the_code() -> None:

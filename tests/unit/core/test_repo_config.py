@@ -120,6 +120,19 @@ def test_what_is_not_said_is_noted() -> None:
     assert _config(_entry(said)).benchmarks["a"].notes == ()
 
 
+def test_picks_with_a_number_arrive() -> None:
+    picks = ("at 1000", "steps to 0.5", "seconds to 76", "rate")
+    text = ", ".join(f"m{at}: {{tag: t, pick: {pick}}}" for at, pick in enumerate(picks))
+    metrics = _config(_entry(f"metrics: {{{text}, ms: {{tag: t, unit: ms, written: s}}}}")).benchmarks["a"].metrics
+    assert [(metric.pick, metric.number) for metric in metrics[:4]] == [
+        ("at", 1000),
+        ("steps to", 0.5),
+        ("seconds to", 76),
+        ("rate", None),
+    ]
+    assert (metrics[4].unit, metrics[4].written) == ("ms", "s")
+
+
 # ---- Y02: YAML 1.2, text stays text -------------------------------------------------------------------------------
 
 
@@ -152,6 +165,11 @@ def test_words_that_yaml_1_1_took_for_something_else_stay_texts(word: str) -> No
         ('metrics: {m: {tag: m, gate: "true"}}', (5, 33), "`true` or `false`"),
         ("metrics: {m: {tag: m, better: lower, target: 1_000}}", (5, 50), "`1_000` is not a number"),
         ('metrics: {m: {tag: m, better: lower, target: "5"}}', (5, 50), "a number, without quotes"),
+        ("metrics: {m: {tag: m, pick: at}}", (5, 33), "`at` needs a number. Example: `at 1000`."),
+        ("metrics: {m: {tag: m, pick: at noon}}", (5, 33), "`at noon` is none of"),
+        ("metrics: {m: {tag: m, pick: medain}}", (5, 33), "Did you mean `median`"),
+        ("metrics: {m: {tag: m, pick: rate, per_step: many}}", (5, 49), "is not a number"),
+        ("metrics: {m: {tag: m, unit: ms, written: MB}}", (5, 18), "MB cannot be turned into ms"),
         ("parameters: {n: {default: 1, min: 0o17}}", (5, 39), "`0o17` is not a number"),
     ],
 )

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.measure.metrics import Amount, Metric, complete, find_curve, measured
+from bot.measure.metrics import Amount, Metric, complete
+from bot.measure.picking import find_curve, measured
 from bot.measure.readers import read_folder
 from bot.measure.reading import Reading
 

@@ -1,0 +1,180 @@
+"""The one value that a run gives for a metric."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from bot.measure.metrics import BUILTINS, Builtin, Measurement, Metric
+from bot.measure.reading import ROOT, Curve, Reading
+from bot.measure.units import factor
+
+
+def measured(metric: Metric, reading: Reading, builtins: Mapping[str, float]) -> Measurement:
+    """The metric's value in one run; `builtins` holds what the agent measured, by name.
+
+    The tag is looked up as it stands and as `run/tag` (`validation/epoch_acc` is tag `epoch_acc` of the directory
+    `validation`). A match in the log folder itself wins; otherwise there must be only one, or several that hold the
+    same steps and values. A tag with `*` is a pattern for both forms, in which `*` stands for anything. `last` looks at
+    the last value only, `rate` and the picks with a number at what they need; every other pick looks at all, and one
+    that is NaN or infinite among them means the run diverged.
+    """
+    if metric.builtin is not None:
+        return _built_in(metric.builtin, builtins)
+    tag = metric.tag or ""
+    found = _curves(tag, reading)
+    if not found:
+        return Measurement(value=None, reason="no_tag", sentence=_not_found(tag, reading))
+    if len(found) > 1 and not all(_equal(found[0], other) for other in found[1:]):
+        names = ", ".join(_quoted(curve.path) for curve in found[:5])
+        sentence = f"The tag {_quoted(tag)} was written to several places: name one of {names}."
+        return Measurement(value=None, reason="no_tag", sentence=sentence)
+    if len(found[0]) == 0:
+        return Measurement(value=None, reason="no_points", sentence=f"The tag {_quoted(tag)} holds no values.")
+    return _picked(metric, found[0])
+
+
+def _built_in(name: Builtin, builtins: Mapping[str, float]) -> Measurement:
+    value = builtins.get(name)
+    if value is None or not np.isfinite(value):
+        why = (
+            "no readable safetensors file of this run is kept here"
+            if name.startswith("weights")
+            else "the agent did not"
+        )
+        return Measurement(value=None, reason="no_points", sentence=f"{name} was not measured: {why}.")
+    return Measurement(value=float(value), sentence=f"{BUILTINS[name][2]}: {value:g} {BUILTINS[name][1]}")
+
+
+def find_curve(metric: Metric, reading: Reading) -> Curve | None:
+    """The curve that the metric is picked from; None for built-in ones and where there is none."""
+    found = _curves(metric.tag, reading) if metric.tag else []
+    return found[0] if found else None
+
+
+def _curves(tag: str, reading: Reading) -> list[Curve]:
+    at_root = reading.curves.get((ROOT, tag))
+    if at_root is not None:
+        return [at_root]
+    curves = [curve for _, curve in sorted(reading.curves.items())]
+    if "*" in tag:
+        # only the star: names hold brackets
+        pattern = tag.replace("[", "[[]").replace("?", "[?]")
+        return [curve for curve in curves if any(fnmatchcase(name, pattern) for name in (curve.tag, curve.path))]
+    return [curve for curve in curves if tag in (curve.tag, curve.path)]
+
+
+def _equal(one: Curve, other: Curve) -> bool:
+    """Whether two writers wrote the same, as the processes of one distributed training do."""
+    return np.array_equal(one.steps, other.steps) and np.array_equal(one.values, other.values, equal_nan=True)
+
+
+def _not_found(tag: str, reading: Reading) -> str:
+    names = sorted({curve.path for curve in reading.curves.values()})[:2000]
+    if not names:
+        return f"The tag {_quoted(tag)} was not found: the log folder holds no scalars at all."
+    near = get_close_matches(tag, [name[:100] for name in names], n=3, cutoff=0.5)
+    listed = ", ".join(_quoted(name) for name in near or names[:5])
+    more = "" if near or len(names) <= 5 else f" and {len(names) - 5} more"
+    return f"The tag {_quoted(tag)} was not found; {'nearest' if near else 'there are'}: {listed}{more}."
+
+
+def in_unit(metric: Metric, curve: Curve) -> Curve:
+    """The curve in the unit of the metric: as it is written, or points where the run wrote fractions."""
+    times = _factor(metric, curve)
+    return curve if times == 1.0 else replace(curve, values=curve.values * times)
+
+
+def _factor(metric: Metric, curve: Curve) -> float:
+    if metric.written:
+        return factor(metric.written, metric.unit)
+    return 100.0 if metric.unit == "pp" and _are_fractions(curve.values) else 1.0
+
+
+def _picked(metric: Metric, curve: Curve) -> Measurement:
+    if metric.is_derived:
+        return _derived(metric, curve)
+    values = curve.values
+    considered, first = values, 0
+    if metric.pick == "last":
+        considered, first = values[-1:], len(values) - 1
+    elif metric.pick == "at":
+        there = _place_of(curve, metric.number or 0.0)
+        if there is None:
+            sentence = f"{_quoted(curve.path)} ends at step {curve.steps.max()}, before step {metric.number:g}."
+            return Measurement(value=None, reason="not_reached", sentence=sentence)
+        considered, first = values[there : there + 1], there
+    wrong = np.flatnonzero(~np.isfinite(considered))
+    if len(wrong):
+        at = first + int(wrong[0])
+        sentence = f"{_quoted(curve.path)} is {values[at]} at step {curve.steps[at]}: the training diverged."
+        return Measurement(value=None, reason="diverged", step=int(curve.steps[at]), sentence=sentence)
+    value, at_index = (float(considered[0]), first) if metric.pick == "at" else _pick(metric, values)
+    step = None if at_index is None else int(curve.steps[at_index])
+    value *= _factor(metric, curve)
+    where = "" if step is None else f" at step {step}"
+    sentence = f"{value:g} ({metric.picked} of {len(values)} values of {_quoted(curve.path)}{where})"
+    return Measurement(value=value, step=step, sentence=sentence)
+
+
+def _place_of(curve: Curve, step: float) -> int | None:
+    """The last value up to a step, None for a run that has not come so far."""
+    before = np.flatnonzero(curve.steps <= step)
+    return int(before[-1]) if len(before) and curve.steps.max() >= step else None
+
+
+def _derived(metric: Metric, curve: Curve) -> Measurement:
+    """How fast steps went, or how long it took to get as good as a value."""
+    name = _quoted(curve.path)
+    if metric.pick == "rate":
+        seconds = float(curve.wall_times[-1] - curve.wall_times[0])
+        steps = int(curve.steps[-1]) - int(curve.steps[0])
+        if not seconds > 0 or steps <= 0:
+            sentence = f"{name} tells no rate: it needs two values whose steps and times grow."
+            return Measurement(value=None, reason="no_points", sentence=sentence)
+        value = steps * metric.per_step / seconds
+        return Measurement(value=value, sentence=f"{value:g} ({steps} steps of {name} in {seconds:g} s)")
+    level = metric.number or 0.0
+    finite = np.flatnonzero(np.isfinite(curve.values))
+    rises = bool(len(finite)) and curve.values[finite[0]] < level
+    there = np.flatnonzero(curve.values >= level if rises else curve.values <= level)
+    if not len(there):
+        best = (
+            f"came to {curve.values[finite].max() if rises else curve.values[finite].min():g}"
+            if len(finite)
+            else "has no value"
+        )
+        return Measurement(value=None, reason="not_reached", sentence=f"{name} never reached {level:g}: it {best}.")
+    at, step = int(there[0]), int(curve.steps[there[0]])
+    if metric.pick == "steps to":
+        return Measurement(value=float(step), step=step, sentence=f"{name} reached {level:g} at step {step}")
+    seconds = float(curve.wall_times[at] - curve.wall_times[0])
+    if not np.isfinite(seconds):
+        sentence = f"{name} reached {level:g} at step {step}, but its values have no times."
+        return Measurement(value=None, reason="no_points", step=step, sentence=sentence)
+    value = seconds * factor("s", metric.unit)
+    return Measurement(value=value, step=step, sentence=f"{name} reached {level:g} after {seconds:g} s, at step {step}")
+
+
+def _pick(metric: Metric, values: np.ndarray) -> tuple[float, int | None]:
+    if metric.pick == "median":
+        return float(np.median(values)), None
+    if metric.pick == "mean":
+        # divided first: the sum of large values may be too large
+        return float(np.sum(values / len(values))), None
+    if metric.pick == "last":
+        return float(values[-1]), len(values) - 1
+    highest = metric.pick == "max" or (metric.pick == "best" and metric.better == "higher")
+    at = int(np.argmax(values) if highest else np.argmin(values))
+    return float(values[at]), at
+
+
+def _are_fractions(values: np.ndarray) -> bool:
+    finite = values[np.isfinite(values)]
+    return bool(len(finite)) and bool(np.all((finite >= 0) & (finite <= 1)))
+
+
+def _quoted(name: str) -> str:
+    return f"`{name if len(name) <= 100 else name[:99] + '…'}`"
