@@ -25,6 +25,7 @@ BENCHMARK_KEYS = (
     "scenarios",
     "init",
     "metrics",
+    "stop_diverged",
 )
 VARIANT_KEYS = ("args",)
 INPUT_KEYS = ("url", "sha256")
@@ -72,6 +73,7 @@ def read_benchmark(name: str, field: Field, hardware: Sequence[str] | None) -> B
         scenarios=scenarios or defaults.scenarios,
         inits=inits or defaults.inits,
         metrics=metrics,
+        stop_diverged=bool(fields["stop_diverged"].truth()) if "stop_diverged" in fields else False,
         notes=notes,
         line=field.node.line,
     )

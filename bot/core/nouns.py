@@ -87,6 +87,7 @@ class Benchmark:
     scenarios: tuple[Variant, ...] = (Variant(name="default"),)
     inits: tuple[Variant, ...] = (Variant(name="default"),)
     metrics: tuple[Metric, ...] = ()
+    stop_diverged: bool = False
     notes: tuple[str, ...] = ()
     line: int | None = None
 
@@ -263,6 +264,7 @@ class PlannedLease:
     hosts: int = 1
     estimate_usd: float | None = 0.0
     simulated: str = ""  # what the hardware only pretends to have
+    stop_diverged: bool = False  # a run is stopped when one of its metrics is no number any more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

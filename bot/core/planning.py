@@ -126,6 +126,7 @@ def _leases(benchmark: Benchmark, inputs: PlanInputs) -> list[PlannedLease]:
                 hosts=entry.hosts,
                 estimate_usd=most_usd(entry.most_usd_per_hour, timeout_s * len(runs), entry.hosts),
                 simulated=entry.simulated,
+                stop_diverged=benchmark.stop_diverged,
             )
         )
     return leases

@@ -116,5 +116,14 @@ def reset_runs(lease_id: str, run_ids: Sequence[str]) -> tuple[Executable, ...]:
         unwanted(Object.run_id.in_(run_ids)),
         update(Run)
         .where(Run.lease_id == lease_id)
-        .values(state="queued", started_at=None, seconds=None, exit_status=None, reason="", sentence="", log_tail=""),
+        .values(
+            state="queued",
+            started_at=None,
+            seconds=None,
+            exit_status=None,
+            reason="",
+            sentence="",
+            stop="",
+            log_tail="",
+        ),
     )

@@ -182,6 +182,7 @@ class Run(Base):
     exit_status: Mapped[int | None]
     reason: Mapped[str] = mapped_column(default="")
     sentence: Mapped[str] = mapped_column(default="")
+    stop: Mapped[str] = mapped_column(default="")  # why its agent is to end it
     log_tail: Mapped[str] = mapped_column(default="")
     imported: Mapped[str] = mapped_column(default="")
     peak_rss_bytes: Mapped[int | None]

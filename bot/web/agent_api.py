@@ -201,9 +201,12 @@ async def heartbeat(request: web.Request, lease: Lease) -> web.Response:
     await _beat(request, lease)
     stop = "cancelled" if lease.want == "cancel" else ""
     answer = {"stop": stop, "deadline_at": lease.deadline_at}
-    if load(PlannedLease, lease.planned).hosts > 1:
+    planned = load(PlannedLease, lease.planned)
+    if planned.hosts > 1 or planned.stop_diverged:
         async with request.app[SERVICES].database.read() as tx:
-            answer |= _fate(await members_of(tx, lease.id), await runs_of(tx, [lease.id]), member_of(request))
+            runs = await runs_of(tx, [lease.id])
+            answer |= _fate(await members_of(tx, lease.id), runs, member_of(request)) if planned.hosts > 1 else {}
+        answer |= next(({"abort": run.id, "why": run.stop} for run in runs if run.state == "running" and run.stop), {})
     return web.json_response(answer)
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from sqlalchemy import Executable, delete, insert, update
 
 from bot.core.budget import BOOT_S, machine_limit_s
-from bot.core.nouns import PlannedLease, Reason
+from bot.core.nouns import Call, PlannedLease, Reason
 from bot.core.reasons import reason
+from bot.services import Services
 from bot.store.codec import dump, load
 from bot.store.leases import (
     artifacts_of,
@@ -23,12 +24,15 @@ from bot.store.leases import (
 from bot.store.rows import Change, poke
 from bot.store.tables import Artifact, Lease, Machine, Member, Request, Run
 from bot.workers.base import Worker
+from bot.workers.diverging import Divergence
 from bot.workers.measuring import judge_lease
-from runners.protocol import CHECKPOINT_FOLDER, DEVICE_UNHEALTHY, INTERRUPTED
+from runners.protocol import CHECKPOINT_FOLDER, DEVICE_UNHEALTHY, INTERRUPTED, LOG_FOLDER
 
 # silence after which we look at the machine, and after which we call it lost
 SUSPECT_S = 60.0
 LOST_S = 300.0
+# how often a run is looked at that may be stopped early
+LOOK_S = 20.0
 MAX_TRIES = 2
 # machines in a row that were taken back before anything new had been done
 MAX_STALLED = 2
@@ -54,12 +58,21 @@ class _Loaded:
     def planned(self) -> PlannedLease:
         return load(PlannedLease, self.lease.planned)
 
+    @property
+    def look_s(self) -> float:
+        """How long a lease that runs is left alone."""
+        return LOOK_S if self.planned.stop_diverged else SUSPECT_S
+
 
 class Leases(Worker[Lease]):
     """Brings each lease from the queue to its numbers, or to the reason why there are none."""
 
     noun = "lease"
     table = Lease
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(services)
+        self._divergence = Divergence()
 
     async def step(self, row: Lease) -> Change:
         """One decision; whatever happens next is another row's work or a deadline."""
@@ -141,7 +154,7 @@ class Leases(Worker[Lease]):
         lease, now = at.lease, self.services.clock()
         if lease.nonce_hash:
             # a quick agent may have ended before we saw it begin
-            due_at = now if lease.outcome else now + SUSPECT_S
+            due_at = now if lease.outcome else now + at.look_s
             return Change(state="running", due_at=due_at, writes=(self._tell(lease),))
         if at.machine and at.machine.state in ("closing", "gone"):
             return await self._lost(at, at.machine.code, at.machine.sentence)
@@ -179,8 +192,21 @@ class Leases(Worker[Lease]):
         silent_s = now - (lease.beat_at or now)
         if silent_s >= LOST_S:
             return await self._lost(at, "agent_lost", "")
-        look = (poke(Machine, Machine.lease_id == lease.id),) if silent_s >= SUSPECT_S else ()
-        return Change(state="running", due_at=now + SUSPECT_S, writes=look)
+        look = [poke(Machine, Machine.lease_id == lease.id)] if silent_s >= SUSPECT_S else []
+        if at.planned.stop_diverged:
+            look += await self._diverged(at)
+        return Change(state="running", due_at=now + at.look_s, writes=tuple(look))
+
+    async def _diverged(self, at: _Loaded) -> list[Executable]:
+        """Have the run stopped that goes on without a number; its agent hears of it with its next heartbeat."""
+        config = load(Call, at.request.call).config
+        benchmark = config.benchmarks.get(at.planned.benchmark) if config else None
+        running = next((run for run in at.runs if run.state == "running" and not run.stop), None)
+        if benchmark is None or running is None:
+            return []
+        logs = (await self.services.logs_of(running.id)) / LOG_FOLDER
+        why = await asyncio.to_thread(self._divergence.look, running.id, logs, benchmark.metrics)
+        return [update(Run).where(Run.id == running.id).values(stop=why)] if why else []
 
     async def _measure(self, at: _Loaded) -> Change:
         folders = {run.id: await self.services.logs_of(run.id) for run in at.runs}

@@ -36,6 +36,7 @@ benchmarks:
       step_time: {tag: train/seconds_per_step, better: lower, unit: s, tolerance: 10%, noise: 1%, gate: true}
   bert:
     run: python train.py --model bert --seed {seed}
+    stop_diverged: true
     groups: [text]
     metrics:
       accuracy: {tag: validation/accuracy, pick: last, better: higher, unit: pp, tolerance: 2, noise: 0.2, gate: true}

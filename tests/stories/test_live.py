@@ -96,3 +96,32 @@ async def test_a_page_that_is_open_while_a_run_trains(world: World) -> None:
     assert {tuple(point) for point in shown} <= set(zip(curve.steps.tolist(), curve.values.tolist(), strict=True))
     await world.settle()
     assert "smoke" in world.read()[0]
+
+
+@told
+async def test_a_run_that_has_nothing_left_to_learn_is_stopped(world: World) -> None:
+    """Three values in a row that are no numbers: the agent is told to end the run, and people are told why."""
+    world.hold_agents = True
+    await world.says("maya", "/benchmark bert pairs=1")
+    agent = await world.agent()
+    await agent.claim()
+    run, other = agent.work["runs"]
+    await agent.post("event", {"kind": "run_started", "run": run["id"]})
+    path = f"runs/{run['id']}/files/logs/metrics.jsonl"
+    rows = [json.dumps({"step": at, "validation/accuracy": "NaN" if at > 3 else 50.0}) + "\n" for at in range(7)]
+    await agent.put(f"{path}?offset=0", "".join(rows[:6]).encode())
+    await world.settle(until=30)
+    # a single NaN, or two, may be a step that mixed precision skipped
+    assert "abort" not in await agent.post("heartbeat", {})
+    await agent.put(f"{path}?offset={len(''.join(rows[:6]))}", rows[6].encode())
+    await world.settle(until=30)
+    answer = await agent.post("heartbeat", {})
+    assert answer["abort"] == run["id"]
+    assert answer["why"] == "The training diverged and was stopped: accuracy is nan since step 4."
+    failed = {"kind": "run_ended", "run": run["id"], "exit": -15, "seconds": 9.0, "reason": "user_error"}
+    await agent.post("event", {**failed, "sentence": answer["why"], "imported": "", "log_tail": ""})
+    assert "abort" not in await agent.post("heartbeat", {})
+    await agent.train(other)
+    await agent.post("finish", {"outcome": "done", "sentence": ""})
+    await world.settle()
+    assert "The training diverged and was stopped: accuracy is nan since step 4." in world.read()[0]

@@ -1,0 +1,41 @@
+"""Runs that have nothing left to learn: a metric that has become NaN or infinite and stays so."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from bot.measure.metrics import Metric
+from bot.measure.picking import find_curve
+from bot.measure.readers.following import Follower
+from bot.measure.reading import Reading
+
+LAST = 3
+"""So many values in a row at the end are no numbers: one alone is what a skipped step of mixed precision looks like."""
+
+_MOST = 100
+
+
+class Divergence:
+    """Follows the logs of runs while they go on; what was read is kept for the runs that were looked at lately."""
+
+    def __init__(self) -> None:
+        self._followed: OrderedDict[str, tuple[Follower, Reading | None]] = OrderedDict()
+
+    def look(self, run_id: str, logs: Path, metrics: Sequence[Metric]) -> str:
+        """Why the run should be stopped; empty while there is hope. Reads files, so it belongs in a thread."""
+        follower, reading = self._followed.pop(run_id, (Follower(logs), None))
+        reading = follower.poll() or reading
+        self._followed[run_id] = follower, reading
+        while len(self._followed) > _MOST:
+            self._followed.popitem(last=False)
+        for metric in metrics:
+            curve = find_curve(metric, reading) if reading else None
+            if curve is None or len(curve) < LAST or np.isfinite(curve.values[-LAST:]).any():
+                continue
+            finite = np.flatnonzero(np.isfinite(curve.values))
+            first = int(finite[-1]) + 1 if len(finite) else 0
+            since = f"{metric.name} is {curve.values[-1]} since step {curve.steps[first]}"
+            return f"The training diverged and was stopped: {since}."
+        return ""
