@@ -10,6 +10,7 @@ import numpy as np
 from bot.measure.metrics import BUILTINS, Builtin, Measurement, Metric
 from bot.measure.reading import ROOT, Curve, Reading
 from bot.measure.units import factor
+from bot.measure.weights import Weights
 
 
 def measured(metric: Metric, reading: Reading, builtins: Mapping[str, float]) -> Measurement:
@@ -34,6 +35,17 @@ def measured(metric: Metric, reading: Reading, builtins: Mapping[str, float]) ->
     if len(found[0]) == 0:
         return Measurement(value=None, reason="no_points", sentence=f"The tag {_quoted(tag)} holds no values.")
     return _picked(metric, found[0])
+
+
+def outside(seconds: float | None, peak_rss_bytes: int | None, weights: Weights | None) -> dict[str, float]:
+    """What is known of a run by the names of BUILTINS, in their units."""
+    known = {
+        "wall_seconds": seconds,
+        "peak_host_memory": None if peak_rss_bytes is None else peak_rss_bytes / 1e6,
+        "weights_count": None if weights is None else weights.numbers,
+        "weights_size": None if weights is None else weights.size / 1e6,
+    }
+    return {name: float(value) for name, value in known.items() if value is not None}
 
 
 def _built_in(name: Builtin, builtins: Mapping[str, float]) -> Measurement:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bot.core.nouns import Call, PlannedLease
 from bot.measure.metrics import Measurement, Metric, Sample
-from bot.measure.picking import measured
+from bot.measure.picking import measured, outside
 from bot.measure.readers import Reading, read_folder
 from bot.measure.verdict import Comparison, Evidence, judge
 from bot.measure.weights import Weights, weights_of
@@ -33,14 +33,8 @@ class _Read:
         """The metric's value in this run, None when the run itself failed."""
         if self.reading is None:
             return None
-        run, weights = self.run, self.weights
-        known: dict[str, float | None] = {
-            "wall_seconds": run.seconds,
-            "peak_host_memory": None if run.peak_rss_bytes is None else run.peak_rss_bytes / 1e6,
-            "weights_count": None if weights is None else weights.numbers,
-            "weights_size": None if weights is None else weights.size / 1e6,
-        }
-        return measured(metric, self.reading, {name: value for name, value in known.items() if value is not None})
+        known = outside(self.run.seconds, self.run.peak_rss_bytes, self.weights)
+        return measured(metric, self.reading, known)
 
 
 def judge_lease(

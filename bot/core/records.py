@@ -1,0 +1,44 @@
+"""What is known of a run beside its values: who asked for what, where it ran, what it read and what it left."""
+
+from dataclasses import dataclass
+
+from bot.core.nouns import Input, PlannedLease, Side
+from bot.measure.metrics import Metric
+from runners.spec import Offer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptArtifact:
+    """A file that a run left. `size` in bytes; `sha256` is empty until it was confirmed."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """One run that has ended, or goes on. `number` is that of the pull request, 0 without one; times are seconds since
+    the epoch, `seconds` is the wall time of the training command, `cost_usd` that of the whole lease."""
+
+    run_id: str
+    full_name: str
+    number: int
+    command: str
+    requester: str
+    commit: str
+    side: Side
+    seed: int
+    state: str
+    reason: str
+    planned: PlannedLease
+    metrics: tuple[Metric, ...]
+    inputs: tuple[Input, ...]
+    backend: str
+    machine: str
+    offer: Offer | None
+    started_at: float | None
+    seconds: float | None
+    peak_rss_bytes: int | None
+    cost_usd: float
+    artifacts: tuple[KeptArtifact, ...]
