@@ -6,6 +6,7 @@ All messages are JSON objects over HTTP under `PREFIX`; files travel as raw byte
                                                                        -> {credential, heartbeat_s, deadline_at, work}
     POST heartbeat                   {phase, run, at}                  -> {stop: "" | reason, deadline_at}
     POST ready                       {run, port}                       -> {go, leader}; leases of several hosts only
+    POST runs/RUN/wanted             {}                                -> {wanted: true | false} or {later: true}
     POST event                       {kind, run, ...}                  -> {}
     PUT  runs/RUN/files/PATH?offset= raw bytes appended at that offset -> {offset}; 409 {offset} when it is another
     GET  runs/RUN/files/PATH         a file that an earlier machine of the lease has shipped (`kept` in the work), or
@@ -33,6 +34,9 @@ to prove itself with, in place of the token of its order.
 A lease of several hosts has one agent on each: they claim with `member` 0, 1, ... and `address`, and begin each run
 together, when `ready` says go; `leader` is where the first one is reached. A heartbeat's answer may say `abort`, the
 id of a run that has failed on another host, and `why`. What the first host tells counts, a failure from anywhere.
+
+Before a run that `asks` in the work, the agent asks whether it is `wanted`; when it is not, none after it is. `later`
+means that what has been measured is still being looked at.
 
 A PUT at offset 0 begins the file anew (it was rewritten on the machine, or a manifest found it different). While a run
 goes on, logs are sent as they grow; one that is refused waits for the manifest, which asks for whatever is missing, at

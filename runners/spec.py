@@ -50,7 +50,8 @@ class RunWork:
 
     `command` is the repository's template; the agent fills `{inputs.NAME}` in, all else is in `words` and `raw`
     (see `protocol.fill`). `env` are the documented BENCHBOT_ variables that the bot knows. `kept` is what it goes on
-    from when an earlier machine was taken away.
+    from when an earlier machine was taken away. Before a run that `asks` the agent finds out whether it and all after
+    it are still wanted.
     """
 
     id: str
@@ -62,6 +63,7 @@ class RunWork:
     env: Mapping[str, str]
     timeout_s: int
     kept: tuple[KeptFile, ...] = ()
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

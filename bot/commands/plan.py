@@ -6,6 +6,7 @@ from bot.core.calls import plan_of
 from bot.core.grammar import Spec
 from bot.core.nouns import Call, Plan, PlannedLease, Refusal
 from bot.core.options import OPTIONS
+from bot.core.planning import FIRST_SEEDS
 from bot.core.quantities import duration
 from bot.core.wording import code, listed, plain
 from bot.measure.metrics import Metric
@@ -66,6 +67,8 @@ def order_text(lease: PlannedLease) -> str:
     """The runs of a lease in order, `H B B H`, with the number of seeds where they are not in pairs."""
     letters = " ".join(run.side[0].upper() for run in lease.runs)
     seeds = len({run.seed for run in lease.runs})
+    if lease.until_decided:
+        return f"{letters} ({FIRST_SEEDS} to {seeds} seeds, until decided)"
     return letters if any(run.pair is not None for run in lease.runs) else f"{letters} ({seeds} seeds)"
 
 

@@ -7,7 +7,8 @@ from bot.core.budget import Account, Excess, over_budget, over_caps, request_lim
 from bot.core.grammar import render
 from bot.core.markdown import PREFIX
 from bot.core.nouns import Call, Command, Plan, PlannedLease, Refusal, RepoConfig
-from bot.core.planning import DEFAULT_PAIRS, MOST_LEASES, PlanInputs, again, plan
+from bot.core.options import MOST_SEEDS
+from bot.core.planning import DEFAULT_PAIRS, MOST_LEASES, PlanInputs, again, is_auto, plan
 
 
 def plan_of(call: Call, prefix: str = PREFIX) -> Plan | Refusal:
@@ -89,7 +90,8 @@ def _smaller(call: Call) -> Iterator[tuple[Command, float]]:
     """Commands that take less, with the most that they may cost: fewer runs, then one machine alone, cheapest first."""
     options = call.command.options
     counted = "seeds" if "seeds" in options else "pairs"
-    for count in range(int(str(options.get(counted, DEFAULT_PAIRS))) - 1, 0, -1):
+    most = MOST_SEEDS if is_auto(call.command) else int(str(options.get(counted, DEFAULT_PAIRS)))
+    for count in range(most - 1, 0, -1):
         fewer = replace(call.command, verb="run", options={**options, counted: str(count)})
         planned = _planned(replace(call, command=fewer))
         if isinstance(planned, Plan) and planned.estimate_usd is not None:

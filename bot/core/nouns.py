@@ -265,6 +265,7 @@ class PlannedLease:
     estimate_usd: float | None = 0.0
     simulated: str = ""  # what the hardware only pretends to have
     stop_diverged: bool = False  # a run is stopped when one of its metrics is no number any more
+    until_decided: bool = False  # its later seeds are run only while they could still decide something
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

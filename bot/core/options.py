@@ -15,7 +15,6 @@ NOT_YET = frozenset(
     {
         "fresh",
         "wheel",
-        "seeds=auto",
         "vs=accepted",
         "vs=version",
         "vs=several",

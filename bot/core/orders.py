@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bot.core.nouns import Benchmark, Call, PlannedLease, PlannedRun, RepoConfig
+from bot.core.planning import asks
 from runners.spec import DeviceWork, InputWork, KeptFile, RunWork, SideWork, Source, Work
 
 # literal braces and placeholders, in the order in which `runners.protocol.fill` reads them
@@ -80,6 +81,7 @@ def _run(benchmark: Benchmark, lease: PlannedLease, run: PlannedRun, run_id: str
         env=_environment(lease, run),
         timeout_s=lease.timeout_s,
         kept=place.kept.get(run_id, ()),
+        asks=asks(lease, run),
     )
 
 

@@ -21,10 +21,13 @@ from bot.core.nouns import (
     Side,
     Variant,
 )
+from bot.core.options import MOST_SEEDS
 from bot.core.quantities import decimal, duration, seconds
 from bot.core.wording import code, did_you_mean, listed, one_of
 
 DEFAULT_PAIRS = 2
+FIRST_SEEDS = 2
+"""With `seeds=auto` so many seeds a side are run before anything is decided."""
 MOST_LEASES = 24
 
 
@@ -68,7 +71,7 @@ def plan(inputs: PlanInputs) -> Plan | Refusal:
 
 def again(lease: PlannedLease) -> PlannedLease:
     """The same on another machine: further seeds and pairs, numbered on, since what is repeated exactly tells nothing
-    new."""
+    new. What was undecided for long on the first one is all run on the second."""
     seeds = max(run.seed for run in lease.runs)
     pairs = 1 + max((run.pair for run in lease.runs if run.pair is not None), default=-1)
     runs = tuple(
@@ -80,12 +83,28 @@ def again(lease: PlannedLease) -> PlannedLease:
         )
         for run in lease.runs
     )
-    return replace(lease, runs=runs)
+    return replace(lease, runs=runs, until_decided=False)
+
+
+def is_auto(command: Command) -> bool:
+    """Whether seeds are added only until the verdict is decided."""
+    return command.options.get("seeds") == "auto"
+
+
+def asks(lease: PlannedLease, run: PlannedRun) -> bool:
+    """Whether this run begins a round of seeds that may not be needed any more."""
+    begins = run.position % 2 == 0 and run.position >= 2 * FIRST_SEEDS
+    return lease.until_decided and begins
 
 
 def order(command: Command, *, head_only: bool = False) -> tuple[PlannedRun, ...]:
-    """The runs of one lease: H B B H H B ...; with `seeds=` they belong to no pair, and head alone repeats H."""
+    """The runs of one lease: H B B H H B ...; with `seeds=` they belong to no pair, and head alone repeats H.
+
+    With `seeds=auto` these are the most; head alone has nothing to decide.
+    """
     by_seeds = str(command.options.get("seeds", ""))
+    if is_auto(command):
+        by_seeds = str(FIRST_SEEDS if head_only else MOST_SEEDS)
     count = int(by_seeds or str(command.options.get("pairs", DEFAULT_PAIRS)))
     runs: list[PlannedRun] = []
     for index in range(count):
@@ -127,6 +146,7 @@ def _leases(benchmark: Benchmark, inputs: PlanInputs) -> list[PlannedLease]:
                 estimate_usd=most_usd(entry.most_usd_per_hour, timeout_s * len(runs), entry.hosts),
                 simulated=entry.simulated,
                 stop_diverged=benchmark.stop_diverged,
+                until_decided=is_auto(inputs.command) and not inputs.head_only and bool(benchmark.metrics),
             )
         )
     return leases

@@ -155,6 +155,7 @@ class Lease(Controlled, Base):
     continued: Mapped[int] = mapped_column(default=0)  # how often another machine went on where one was taken back
     progress: Mapped[str] = mapped_column(default="")  # hash of what was done when the last one was taken back
     stalled: Mapped[int] = mapped_column(default=0)  # how often in a row nothing had been added to it
+    looked: Mapped[int] = mapped_column(default=0)  # after how many runs it was last seen that more are needed
     reason: Mapped[str] = mapped_column(default="")  # JSON of core.nouns.Reason
     comparisons: Mapped[str] = mapped_column(default="")  # JSON of measure.verdict.Comparison, one per metric
     notes: Mapped[str] = mapped_column(default="[]")

@@ -44,6 +44,7 @@ def add_routes(app: web.Application) -> None:
     app.router.add_post(f"{PREFIX}/claim", claim)
     app.router.add_post(f"{PREFIX}/heartbeat", with_lease(heartbeat))
     app.router.add_post(f"{PREFIX}/event", with_lease(event))
+    app.router.add_post(f"{PREFIX}/runs/{{run}}/wanted", with_lease(wanted))
     app.router.add_post(f"{PREFIX}/finish", with_lease(finish))
 
 
@@ -221,6 +222,21 @@ def _fate(members: Sequence[Member], runs: Sequence[Run], mine: int) -> dict[str
     return {}
 
 
+async def wanted(request: web.Request, lease: Lease) -> web.Response:
+    """Whether a run that may not be needed any more is; the lease's worker looks at what has been measured."""
+    services = request.app[SERVICES]
+    async with services.database.write() as tx:
+        run = await tx.get(Run, request.match_info["run"])
+        if run is None or run.lease_id != lease.id:
+            # what is not needed is no run of the lease any more
+            return web.json_response({"wanted": False})
+        if lease.looked >= run.position:
+            return web.json_response({"wanted": True})
+        await tx.execute(poke(Lease, Lease.id == lease.id))
+    request.app[WAKE]()
+    return web.json_response({"later": True})
+
+
 async def _beat(request: web.Request, lease: Lease, phase: str = "") -> None:
     services, mine = request.app[SERVICES], member_of(request)
     values: dict[str, Any] = {"beat_at": services.clock()}
@@ -252,9 +268,9 @@ async def event(request: web.Request, lease: Lease) -> web.Response:
         async with services.database.write() as tx:
             await tx.execute(update(Run).where(Run.id == run.id, Run.state.in_(("queued", "running"))).values(**values))
         if kind == EVENT_RUN_STARTED:
-            await _beat(
-                request, lease, f"run {1 + list(runs).index(run.id)} of {len(runs)}: {run.side}, seed {run.seed}"
-            )
+            most = "at most " if load(PlannedLease, lease.planned).until_decided else ""
+            number = 1 + list(runs).index(run.id)
+            await _beat(request, lease, f"run {number} of {most}{len(runs)}: {run.side}, seed {run.seed}")
     else:
         return fail(400, "unknown event or run")
     request.app[WAKE]()

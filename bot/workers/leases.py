@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Executable, delete, insert, update
 
 from bot.core.budget import BOOT_S, machine_limit_s
+from bot.core.conclusion import deciding
 from bot.core.nouns import Call, PlannedLease, Reason
+from bot.core.planning import asks
 from bot.core.reasons import reason
+from bot.measure.sequential import decided
 from bot.services import Services
 from bot.store.codec import dump, load
 from bot.store.leases import (
@@ -195,7 +198,25 @@ class Leases(Worker[Lease]):
         look = [poke(Machine, Machine.lease_id == lease.id)] if silent_s >= SUSPECT_S else []
         if at.planned.stop_diverged:
             look += await self._diverged(at)
-        return Change(state="running", due_at=now + at.look_s, writes=tuple(look))
+        seen = await self._decided(at) if at.planned.until_decided else {}
+        if "planned" in seen:
+            look.append(delete(Run).where(Run.id.in_([run.id for run in at.runs if run.state == "queued"])))
+        return Change(state="running", due_at=now + at.look_s, values=seen, writes=tuple(look))
+
+    async def _decided(self, at: _Loaded) -> dict[str, object]:
+        """What a lease is to remember after a round of seeds that are alike on both sides: go on, or a shorter plan."""
+        ended = [run for run in at.runs if run.state in ("done", "failed")]
+        behind = len(ended)
+        asks_now = behind < len(at.runs) and asks(at.planned, at.planned.runs[behind])
+        if not asks_now or behind <= at.lease.looked or ended != list(at.runs[:behind]):
+            return {}
+        folders = {run.id: await self.services.logs_of(run.id) for run in ended}
+        looked = await asyncio.to_thread(
+            judge_lease, at.request.call, at.planned, tuple(ended), folders, at.lease.continued > 0
+        )
+        if not decided(deciding(looked.comparisons)):
+            return {"looked": behind}
+        return {"looked": behind, "planned": dump(replace(at.planned, runs=at.planned.runs[:behind]))}
 
     async def _diverged(self, at: _Loaded) -> list[Executable]:
         """Have the run stopped that goes on without a number; its agent hears of it with its next heartbeat."""
@@ -227,7 +248,7 @@ class Leases(Worker[Lease]):
             return await self._continue(at, why)
         if not why.retry or at.lease.tries >= MAX_TRIES:
             return self._end(at, "failed", why)
-        again = {"phase": "trying another machine", **NOBODY}
+        again = {"phase": "trying another machine", "looked": 0, **NOBODY}
         reset = reset_runs(at.lease.id, [run.id for run in at.runs])
         return Change(
             state="queued",

@@ -21,7 +21,7 @@ from runners.agent.commands import TAKEN_AWAY
 from runners.agent.courier import Courier, Pulse
 from runners.agent.gang import THE_END, Gang, address_towards
 from runners.agent.host import Host, StepError
-from runners.agent.link import LeaseOverError, Link, SilentError
+from runners.agent.link import LeaseOverError, Link, RefusedError, SilentError
 from runners.agent.logs import LogKeeper
 from runners.agent.options import Options
 from runners.agent.resuming import bring_back
@@ -34,6 +34,9 @@ from runners.agent.work import RunWork, Work, read_work
 _BETWEEN_RUNS_S = 10.0
 # how long the first host waits for the last files of the others
 _TOGETHER_S = 60.0
+# how often and for how long to ask whether a further run is wanted
+_ASK_S = 0.5
+_UNDECIDED_S = 120.0
 _TERMINATED = 128 + signal.SIGTERM
 
 
@@ -76,6 +79,8 @@ class Lease:
                 # nothing that this machine could measure would mean anything
                 raise _UnhealthyError(ill[0].sentence)
             for run in work.runs:
+                if run.asks and not self._is_wanted(run):
+                    break
                 if not (self._runs / f"{run.id}.json").exists():
                     self._run(run)
                     self._look_at_devices()
@@ -199,6 +204,21 @@ class Lease:
             except StepError as trouble:
                 self._trouble[side] = trouble
         return done
+
+    def _is_wanted(self, run: RunWork) -> bool:
+        """Whether what has been measured leaves something to decide; yes where nobody can tell."""
+        until = time.monotonic() + _UNDECIDED_S
+        # without their files nothing can be decided
+        while not self._pending and not self._stop.reason and time.monotonic() < until:
+            try:
+                answer = self._link.post(f"runs/{run.id}/wanted", {}, patience_s=5.0)
+            except (RefusedError, SilentError):
+                return True
+            if not answer.get("later"):
+                return bool(answer.get("wanted", True))
+            with self._stop.changed:
+                self._stop.changed.wait(_ASK_S)
+        return True
 
     def _run(self, run: RunWork) -> None:
         """Make one run, tell its end, and ship its files as far as the bot is there."""

@@ -54,6 +54,7 @@ class RunWork:
     env: Mapping[str, str]
     timeout_s: float
     kept: tuple[KeptFile, ...] = ()
+    asks: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ def read_work(message: Mapping[str, Any]) -> Work:
             env=run["env"],
             timeout_s=run["timeout_s"],
             kept=tuple(KeptFile(**item) for item in run.get("kept", ())),
+            asks=bool(run.get("asks")),
         )
         for run in message["runs"]
     )

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,11 +42,14 @@ class ScriptedAgent:
         order: MachineOrder,
         script: Script,
         by_run: Callable[[str, Training], Training] = lambda run_id, training: training,
+        meanwhile: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         self.session = session
         self.order = order
         self.script = script
         self.by_run = by_run
+        # what goes on while the agent waits for an answer
+        self.meanwhile = meanwhile
         self.credential = ""
         self.work: dict[str, Any] = {}
 
@@ -54,6 +57,8 @@ class ScriptedAgent:
         """Claim, train everything, finish."""
         await self.claim()
         for run in self.work["runs"]:
+            if run["asks"] and not await self.is_wanted(run):
+                break
             if not self.order.member:
                 await self.train(run)
         await self.post("finish", {"outcome": "done", "sentence": ""})
@@ -66,6 +71,16 @@ class ScriptedAgent:
         who = {"member": self.order.member, "address": f"10.0.0.{self.order.member + 1}"}
         answer = await self.post("claim", {**claim, **who, "agent": "scripted", "version": VERSION})
         self.credential, self.work = answer["credential"], answer["work"]
+
+    async def is_wanted(self, run: Mapping[str, Any]) -> bool:
+        """Whether a run that may not be needed any more is."""
+        for _ in range(100):
+            answer = await self.post(f"runs/{run['id']}/wanted", {})
+            if not answer.get("later"):
+                return bool(answer["wanted"])
+            assert self.meanwhile, "nobody looks at what was measured"
+            await self.meanwhile()
+        raise AssertionError("nobody decides whether more is to be run")
 
     async def train(self, run: Mapping[str, Any]) -> None:
         """One run: started, files, ended, manifest."""

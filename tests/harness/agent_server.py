@@ -44,6 +44,8 @@ class AgentServer:
         self.ready: dict[int, str] = {}
         self.port = 0
         self.met: dict[str, str] = {}
+        # what is answered to the question whether a run is wanted, one after the other
+        self.wanted: dict[str, list[dict[str, bool]]] = {}
         self.bundle = b""
         self.events: list[dict[str, Any]] = []
         self.heartbeats: list[dict[str, Any]] = []
@@ -73,6 +75,7 @@ class AgentServer:
         app.router.add_put(f"{protocol.PREFIX}/runs/{{run}}/files/{{path:.+}}", self._put)
         app.router.add_get(f"{protocol.PREFIX}/runs/{{run}}/files/{{path:.+}}", self._get)
         app.router.add_post(f"{protocol.PREFIX}/runs/{{run}}/manifest", self._manifest)
+        app.router.add_post(f"{protocol.PREFIX}/runs/{{run}}/wanted", self._wanted)
         app.router.add_post(f"{protocol.PREFIX}/finish", self._finish)
         app.router.add_post(f"{protocol.PREFIX}/ready", self._ready)
         app.router.add_get(f"{protocol.PREFIX}/source/{{name}}/info/refs", self._refs)
@@ -211,6 +214,11 @@ class AgentServer:
             self.manifests[run] = {item["path"]: item["sha256"] for item in files}
         await self._notify()
         return web.json_response({"wanted": wanted})
+
+    async def _wanted(self, request: web.Request) -> web.StreamResponse:
+        self._check(request, "wanted")
+        answers = self.wanted.get(request.match_info["run"], [])
+        return web.json_response(answers.pop(0)) if answers else web.json_response({}, status=404)
 
     async def _finish(self, request: web.Request) -> web.StreamResponse:
         if self._check(request, "finish"):

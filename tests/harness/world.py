@@ -258,11 +258,19 @@ class World:
         """The agent of the one machine that has none yet, to be driven by hand (with `hold_agents`)."""
         (name,) = [name for name in self.cloud.machines if name not in self.cloud.driven]
         self.cloud.driven.add(name)
-        return ScriptedAgent(self.session, self.cloud.machines[name], self.script, self.by_run)
+        return ScriptedAgent(self.session, self.cloud.machines[name], self.script, self.by_run, self._tick)
 
     async def _progress(self) -> bool:
         """One round: webhooks arrive, workers tick in any order, agents work. False when nothing happened."""
         moved = await self._deliver()
+        moved |= await self._tick()
+        for act in self.beside:
+            moved = moved or await act()
+        return moved or await self._agents()
+
+    async def _tick(self) -> bool:
+        """Each worker, in any order, drives one row that is due. False when none was."""
+        moved = False
         crew = list(workers(self.services))
         self.random.shuffle(crew)
         try:
@@ -271,9 +279,7 @@ class World:
         except Killed:
             await self._restart()
             return True
-        for act in self.beside:
-            moved = moved or await act()
-        return moved or await self._agents()
+        return moved
 
     async def _deliver(self) -> bool:
         """Send one of the webhooks that wait, whichever."""
@@ -315,7 +321,7 @@ class World:
         return moved
 
     async def _scripted(self, order: MachineOrder) -> None:
-        await ScriptedAgent(self.session, order, self.script, self.by_run).run()
+        await ScriptedAgent(self.session, order, self.script, self.by_run, self._tick).run()
 
     async def _next_due(self) -> float | None:
         async with self.services.database.read() as tx:

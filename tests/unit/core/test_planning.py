@@ -6,7 +6,7 @@ import pytest
 
 from bot.core.calls import plan_of
 from bot.core.nouns import Parameter, Plan, PlannedLease, Refusal
-from bot.core.planning import PlanInputs, order, plan, reproduce_command, triggered, wrong_value
+from bot.core.planning import PlanInputs, again, asks, order, plan, reproduce_command, triggered, wrong_value
 from tests.unit.core.making import BASE, HARDWARE, call, command, config
 
 
@@ -43,6 +43,7 @@ def _refused(*targets: str, **options: str) -> Refusal:
         ({"pairs": "1"}, "HB", [1, 1], [0, 0]),
         ({"pairs": "3"}, "HBBHHB", [1, 1, 2, 2, 3, 3], [0, 0, 1, 1, 2, 2]),
         ({"seeds": "3"}, "HBBHHB", [1, 1, 2, 2, 3, 3], [None] * 6),
+        ({"seeds": "auto"}, "HBBHHBBHHB", [1, 1, 2, 2, 3, 3, 4, 4, 5, 5], [None] * 10),
     ],
 )
 def test_runs_alternate_and_the_nth_of_each_side_has_seed_n(
@@ -190,3 +191,16 @@ def test_the_line_that_repeats_a_comparison_is_safe_to_paste() -> None:
     given = replace(command("run", "resnet*"), options=options)
     line = reproduce_command(call(given, resolved=("resnet50",)))
     assert line == f"benchbot run resnet50 --vs {BASE} pairs=3 'set.note=a b; rm -rf x'"
+
+
+def test_seeds_are_added_until_decided_and_the_machine_asks_before_each_round() -> None:
+    (lease,) = _leases("resnet50", seeds="auto")
+    assert lease.until_decided
+    assert [run.position for run in lease.runs if asks(lease, run)] == [4, 6, 8]
+    assert not again(lease).until_decided
+    (fixed,) = _leases("resnet50", seeds="5")
+    assert not any(asks(fixed, run) for run in fixed.runs)
+
+
+def test_head_alone_has_nothing_to_decide() -> None:
+    assert len(order(command(seeds="auto"), head_only=True)) == 2

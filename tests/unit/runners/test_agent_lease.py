@@ -268,3 +268,24 @@ async def test_the_code_gets_a_clean_environment_that_does_not_tell_its_side(sce
         assert side not in log.replace(str(tmp_path), "")
     other = scene.server.text("r2", "log.txt")
     assert [len(line) for line in log.splitlines()] == [len(line) for line in other.splitlines()]
+
+
+async def test_runs_that_are_not_wanted_any_more_are_left_out(scene: Scene) -> None:
+    """It waits for the answer, and after the first no it asks no more; whatever it has done is shipped."""
+    runs = [
+        {**scene.run(name, "echo $BENCHBOT_SIDE", "head"), "asks": name != "r1"} for name in ("r1", "r2", "r3", "r4")
+    ]
+    scene.server.wanted = {"r2": [{"later": True}, {"wanted": True}], "r3": [{"later": True}, {"wanted": False}]}
+    scene.plan(*runs)
+    await scene.finish("--base-environment", sys.prefix)
+    assert sorted(scene.server.ended()) == ["r1", "r2"]
+    assert sorted(scene.server.manifests) == ["r1", "r2"]
+    assert scene.server.finished == {"outcome": "done", "sentence": ""}
+    assert scene.server.wanted == {"r2": [], "r3": []}
+
+
+async def test_a_bot_that_cannot_tell_whether_a_run_is_wanted_gets_it(scene: Scene) -> None:
+    """An older bot does not know the question."""
+    scene.plan({**scene.run("r1", "true", "head"), "asks": True})
+    await scene.finish("--base-environment", sys.prefix)
+    assert sorted(scene.server.ended()) == ["r1"]
