@@ -9,6 +9,7 @@ from typing import Literal
 
 from bot.core.money import Limits, total_usd
 from bot.measure.metrics import Metric
+from bot.measure.outside import UNTOLD, Outside
 from bot.measure.verdict import Comparison, Verdict
 
 Side = Literal["head", "base"]
@@ -312,7 +313,8 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """One run as told to people. `seconds` is the wall time of the training command, None while it has not ended.
+    """One run as told to people. `seconds` is the wall time of the training command, None while it has not ended;
+    `outside` is what else its agent saw.
 
     `state` is queued, running, done, failed or cancelled; `log_tail` the last lines of output of a failed run,
     already free of secrets and control characters but not yet of Markdown.
@@ -329,6 +331,7 @@ class RunReport:
     log_tail: str = ""
     imported: str = ""
     links: tuple[Link, ...] = ()
+    outside: Outside = UNTOLD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from bot.core.nouns import Input, PlannedLease, Side
 from bot.measure.metrics import Metric
+from bot.measure.outside import Outside
 from runners.spec import Offer
 
 
@@ -19,7 +20,7 @@ class KeptArtifact:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
     """One run that has ended, or goes on. `number` is that of the pull request, 0 without one; times are seconds since
-    the epoch, `seconds` is the wall time of the training command, `cost_usd` that of the whole lease."""
+    the epoch, `outside` is what its agent saw, `cost_usd` that of the whole lease."""
 
     run_id: str
     full_name: str
@@ -38,7 +39,6 @@ class RunFacts:
     machine: str
     offer: Offer | None
     started_at: float | None
-    seconds: float | None
-    peak_rss_bytes: int | None
+    outside: Outside
     cost_usd: float
     artifacts: tuple[KeptArtifact, ...]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from bot.measure.guesses import guess_kind, guess_lower_or_higher
 from bot.measure.units import factor
@@ -16,15 +16,41 @@ NUMBERED: tuple[Pick, ...] = ("at", "steps to", "seconds to")
 DERIVED: tuple[Pick, ...] = ("rate", "steps to", "seconds to")
 Scale = Literal["linear", "log"]
 Per = Literal["seed", "machine"]
-Builtin = Literal["wall_seconds", "peak_host_memory", "weights_count", "weights_size"]
+Builtin = Literal[
+    "wall_seconds",
+    "checkout_seconds",
+    "setup_seconds",
+    "inputs_seconds",
+    "peak_host_memory",
+    "peak_device_memory",
+    "weights_count",
+    "weights_size",
+    "exit_status",
+    "passed",
+]
 Missing = Literal["no_tag", "diverged", "no_points", "not_reached"]
 
-BUILTINS: Mapping[str, tuple[Kind, str, str]] = {
-    # name: kind, unit, what it is
-    "wall_seconds": ("time", "s", "seconds that the training command took"),
-    "peak_host_memory": ("memory", "MB", "the most memory that its processes held at once"),
-    "weights_count": ("count", "", "numbers in the last checkpoint"),
-    "weights_size": ("count", "MB", "their bytes"),
+
+class BuiltinFacts(NamedTuple):
+    """What is certain of a built-in metric. What only the network decides has no direction until one is declared."""
+
+    kind: Kind
+    unit: str
+    meaning: str
+    better: Better | None = None
+
+
+BUILTINS: Mapping[Builtin, BuiltinFacts] = {
+    "wall_seconds": BuiltinFacts("time", "s", "seconds that the training command took", "lower"),
+    "checkout_seconds": BuiltinFacts("time", "s", "seconds that the checkout of the side took"),
+    "setup_seconds": BuiltinFacts("time", "s", "seconds that the setup line took, with its dependencies at hand"),
+    "inputs_seconds": BuiltinFacts("time", "s", "seconds until all inputs were there and checked"),
+    "peak_host_memory": BuiltinFacts("memory", "MB", "the most memory that one of its processes held", "lower"),
+    "peak_device_memory": BuiltinFacts("memory", "MB", "the most memory that one device held", "lower"),
+    "weights_count": BuiltinFacts("count", "", "numbers in the last checkpoint"),
+    "weights_size": BuiltinFacts("count", "MB", "their bytes"),
+    "exit_status": BuiltinFacts("other", "", "the exit status of the training command"),
+    "passed": BuiltinFacts("other", "", "1 for a training command that ended well, 0 for one that did not", "higher"),
 }
 
 
@@ -137,18 +163,20 @@ def complete(name: str, declared: Mapping[str, object]) -> Metric:
     tag, builtin = declared.get("tag"), declared.get("builtin")
     if (tag is None) == (builtin is None):
         raise ValueError(f"{name}: say either tag (what the script writes) or builtin (what the agent measures)")
-    of_builtin = BUILTINS[cast(str, builtin)] if builtin is not None else None
-    unit = cast(str, declared.get("unit", of_builtin[1] if of_builtin else ""))
+    of_builtin = BUILTINS[cast(Builtin, builtin)] if builtin is not None else None
+    unit = cast(str, declared.get("unit", of_builtin.unit if of_builtin else ""))
     pick = cast("Pick | None", declared.get("pick"))
     if pick in DERIVED:
         unit = cast(str, declared.get("unit", _unit_of(pick, declared)))
-    guessed = of_builtin[0] if of_builtin else "time" if pick in DERIVED else guess_kind(name, unit)
+    guessed = of_builtin.kind if of_builtin else "time" if pick in DERIVED else guess_kind(name, unit)
     kind = cast(Kind, declared.get("kind", guessed))
     if kind == "accuracy" and "unit" not in declared:
         unit = "pp"
     defaults = _TO_REACH if pick in ("steps to", "seconds to") else _DEFAULTS[kind]
     scale = _scale(name, unit, declared, defaults.scale)
     assumed_tolerance, assumed_noise = _assumed(defaults, kind, unit, scale)
+    # more or fewer weights are good or bad by what the metric is called
+    better = of_builtin.better if of_builtin and kind != "count" else _better(name, unit, kind, pick)
     metric = Metric(
         name=name,
         tag=cast("str | None", tag),
@@ -157,7 +185,7 @@ def complete(name: str, declared: Mapping[str, object]) -> Metric:
         pick=pick or defaults.pick,
         number=cast("float | None", declared.get("number")),
         per_step=cast(float, declared.get("per_step", 1.0)),
-        better=cast("Better | None", declared.get("better", _better(name, unit, kind, pick))),
+        better=cast("Better | None", declared.get("better", better)),
         unit=unit,
         written=cast(str, declared.get("written", "")),
         scale=scale,

@@ -7,14 +7,14 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from bot.measure.metrics import BUILTINS, Builtin, Measurement, Metric
+from bot.measure.metrics import Measurement, Metric
+from bot.measure.outside import built_in
 from bot.measure.reading import ROOT, Curve, Reading
 from bot.measure.units import factor
-from bot.measure.weights import Weights
 
 
-def measured(metric: Metric, reading: Reading, builtins: Mapping[str, float]) -> Measurement:
-    """The metric's value in one run; `builtins` holds what the agent measured, by name.
+def measured(metric: Metric, reading: Reading, builtins: Mapping[str, float | str]) -> Measurement:
+    """The metric's value in one run; `builtins` is what `outside.known` says.
 
     The tag is looked up as it stands and as `run/tag` (`validation/epoch_acc` is tag `epoch_acc` of the directory
     `validation`). A match in the log folder itself wins; otherwise there must be only one, or several that hold the
@@ -23,7 +23,7 @@ def measured(metric: Metric, reading: Reading, builtins: Mapping[str, float]) ->
     that is NaN or infinite among them means the run diverged.
     """
     if metric.builtin is not None:
-        return _built_in(metric.builtin, builtins)
+        return built_in(metric.builtin, builtins)
     tag = metric.tag or ""
     found = _curves(tag, reading)
     if not found:
@@ -35,29 +35,6 @@ def measured(metric: Metric, reading: Reading, builtins: Mapping[str, float]) ->
     if len(found[0]) == 0:
         return Measurement(value=None, reason="no_points", sentence=f"The tag {_quoted(tag)} holds no values.")
     return _picked(metric, found[0])
-
-
-def outside(seconds: float | None, peak_rss_bytes: int | None, weights: Weights | None) -> dict[str, float]:
-    """What is known of a run by the names of BUILTINS, in their units."""
-    known = {
-        "wall_seconds": seconds,
-        "peak_host_memory": None if peak_rss_bytes is None else peak_rss_bytes / 1e6,
-        "weights_count": None if weights is None else weights.numbers,
-        "weights_size": None if weights is None else weights.size / 1e6,
-    }
-    return {name: float(value) for name, value in known.items() if value is not None}
-
-
-def _built_in(name: Builtin, builtins: Mapping[str, float]) -> Measurement:
-    value = builtins.get(name)
-    if value is None or not np.isfinite(value):
-        why = (
-            "no readable safetensors file of this run is kept here"
-            if name.startswith("weights")
-            else "the agent did not"
-        )
-        return Measurement(value=None, reason="no_points", sentence=f"{name} was not measured: {why}.")
-    return Measurement(value=float(value), sentence=f"{BUILTINS[name][2]}: {value:g} {BUILTINS[name][1]}")
 
 
 def find_curve(metric: Metric, reading: Reading) -> Curve | None:

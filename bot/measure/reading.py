@@ -65,6 +65,10 @@ class Reading:
     notes: tuple[str, ...] = ()
 
 
+NOTHING = Reading(curves={}, health=Health())
+"""What a run has written that wrote nothing."""
+
+
 def describe(reading: Reading) -> dict[str, Any]:
     """The JSON form of a reading: `{runs: {run: {tag: {...}}}, health: {...}}`, without a value that JSON lacks.
 

@@ -8,6 +8,7 @@ from markupsafe import Markup, escape
 from bot.core.money import Spent
 from bot.core.nouns import BenchmarkReport, Link, Report, RunReport
 from bot.core.quantities import moment
+from bot.measure.outside import Outside
 from bot.report import findings, values, view
 from bot.report.cells import NOTHING
 from bot.report.masking import mask
@@ -161,9 +162,25 @@ def render_run(page: RunPage) -> str:
         ("Commit", run.commit),
         ("Time", duration(run.seconds) if run.seconds is not None else NOTHING),
     ]
+    facts += _outside(run.outside)
     facts += [("Not real", findings.simulated_note(page.benchmark))] if page.benchmark.simulated else []
     facts += [("Imported", run.imported)] if run.imported else []
     return _render("run.html", page=page, run=run, facts=facts, final=run.state in FINAL, links=_web(run.links))
+
+
+def _outside(outside: Outside) -> list[tuple[str, str]]:
+    """What the agent measured beside the time of the command."""
+    phases = (("checkout", outside.checkout_s), ("setup", outside.setup_s), ("inputs", outside.inputs_s))
+    before = ", ".join(f"{name} {duration(seconds)}" for name, seconds in phases if seconds is not None)
+    device = f"not measured: {outside.device_trouble}" if outside.device_trouble else ""
+    device = device if outside.peak_device_bytes is None else size(outside.peak_device_bytes)
+    facts = [
+        ("Before it", before),
+        ("Exit status", "" if outside.exit_status is None else str(outside.exit_status)),
+        ("Host memory", "" if outside.peak_rss_bytes is None else f"{size(outside.peak_rss_bytes)} at most"),
+        ("Device memory", device),
+    ]
+    return [(name, said) for name, said in facts if said]
 
 
 def render_index(page: IndexPage) -> str:

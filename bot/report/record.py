@@ -14,12 +14,14 @@ import msgspec
 from ruamel.yaml import YAML
 
 from bot.core.records import RunFacts
-from bot.measure.picking import measured, outside
+from bot.measure.outside import known
+from bot.measure.picking import measured
 from bot.measure.readers import read_folder
-from bot.measure.reading import Reading
+from bot.measure.reading import NOTHING, Reading
 from bot.measure.weights import Weights, weights_of
 
 SCHEMA = 1
+_LATER = ("exit_status", "checkout_s", "setup_s", "inputs_s", "peak_device_bytes")
 
 
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,8 +81,10 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One run. `seconds` and `peak_host_bytes` are those of the training command, `weights_count` and `weights_bytes`
-    those of its last checkpoint, `cost_usd` that of the whole lease, `started_at` in seconds since the epoch."""
+    """One run. `seconds`, `exit_status`, `peak_host_bytes` and `peak_device_bytes` (the most that one device held) are
+    those of the training command, `checkout_s`, `setup_s` and `inputs_s` what came before it, `weights_count` and
+    `weights_bytes` those of its last checkpoint, `cost_usd` that of the whole lease, `started_at` in seconds since the
+    epoch."""
 
     schema: int
     run: str
@@ -102,7 +106,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     hardware: Hardware
     started_at: float | None
     seconds: float | None
+    exit_status: int | None
+    checkout_s: float | None
+    setup_s: float | None
+    inputs_s: float | None
     peak_host_bytes: int | None
+    peak_device_bytes: int | None
     weights_count: int | None
     weights_bytes: int | None
     cost_usd: float
@@ -147,8 +156,13 @@ def record(facts: RunFacts, seen: Seen) -> Record:
         metrics=_values(facts, seen),
         hardware=_hardware(facts),
         started_at=facts.started_at,
-        seconds=facts.seconds,
-        peak_host_bytes=facts.peak_rss_bytes,
+        seconds=facts.outside.seconds,
+        exit_status=facts.outside.exit_status,
+        checkout_s=facts.outside.checkout_s,
+        setup_s=facts.outside.setup_s,
+        inputs_s=facts.outside.inputs_s,
+        peak_host_bytes=facts.outside.peak_rss_bytes,
+        peak_device_bytes=facts.outside.peak_device_bytes,
         weights_count=weights.numbers if weights else None,
         weights_bytes=weights.size if weights else None,
         cost_usd=facts.cost_usd,
@@ -168,7 +182,8 @@ def to_csv(records: Sequence[Record]) -> str:
     Numbers have no separators but the point; what is unknown is empty.
     """
     plain = ("run", "repository", "pull_request", "commit", "side", "benchmark", "scenario", "init", "seed", "state")
-    numbers = ("seconds", "peak_host_bytes", "weights_count", "weights_bytes", "cost_usd")
+    # new ones stand behind those that were there first: what reads columns by their place goes on
+    numbers = ("seconds", "peak_host_bytes", "weights_count", "weights_bytes", "cost_usd", *_LATER)
     metrics = list(dict.fromkeys(_column(value) for one in records for value in one.metrics))
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
@@ -215,10 +230,11 @@ def _column(value: Value) -> str:
 
 
 def _values(facts: RunFacts, seen: Seen) -> tuple[Value, ...]:
-    known = outside(facts.seconds, facts.peak_rss_bytes, seen.weights)
+    builtins = known(facts.outside, seen.weights)
     found = []
     for metric in facts.metrics:
-        told = measured(metric, seen.reading, known) if seen.reading is not None else None
+        there = seen.reading is not None or metric.builtin is not None
+        told = measured(metric, seen.reading or NOTHING, builtins) if there else None
         curves = seen.reading.curves.values() if seen.reading is not None and metric.tag else ()
         points = [len(curve) for curve in curves if metric.tag in (curve.tag, curve.path)]
         found.append(

@@ -4,11 +4,31 @@ from sqlalchemy import or_, select
 
 from bot.core.nouns import Call, PlannedLease
 from bot.core.records import KeptArtifact, RunFacts
+from bot.measure.outside import Outside
 from bot.store.codec import load
 from bot.store.database import Transaction
 from bot.store.leases import artifacts_of, machine_of
 from bot.store.tables import Lease, Machine, Request, Run
 from runners.spec import Offer
+
+# reasons for which a command has failed by itself
+_OWN = ("user_error", "oom", "timeout")
+
+
+def outside_of(run: Run) -> Outside:
+    """What the agent told of a run."""
+    done, ended = run.state == "done", run.state == "failed" and run.reason in _OWN and run.exit_status is not None
+    return Outside(
+        seconds=run.seconds,
+        checkout_s=run.checkout_s,
+        setup_s=run.setup_s,
+        inputs_s=run.inputs_s,
+        peak_rss_bytes=run.peak_rss_bytes,
+        peak_device_bytes=run.peak_device_bytes,
+        device_trouble=run.device_trouble,
+        exit_status=run.exit_status if done or ended else None,
+        passed=done if done or ended else None,
+    )
 
 
 async def facts_of(tx: Transaction, name: str) -> tuple[RunFacts, ...]:
@@ -50,8 +70,7 @@ def _facts(
         machine=machine.id if machine else "",
         offer=load(Offer, machine.offer) if machine and machine.offer else None,
         started_at=run.started_at,
-        seconds=run.seconds,
-        peak_rss_bytes=run.peak_rss_bytes,
+        outside=outside_of(run),
         cost_usd=lease.cost_usd,
         artifacts=artifacts,
     )

@@ -21,6 +21,7 @@ from bot.measure.verdict import Comparison
 from bot.store.codec import load
 from bot.store.database import Transaction
 from bot.store.leases import artifacts_of, machine_of, of_request, runs_of
+from bot.store.records import outside_of
 from bot.store.tables import Artifact, Lease, Machine, Request, Run
 from runners.protocol import CHECKPOINT_FOLDER
 
@@ -179,4 +180,5 @@ def _run(rows: Rows, run: Run, base_url: str) -> RunReport:
         log_tail=run.log_tail,
         imported=run.imported,
         links=tuple(links),
+        outside=outside_of(run),
     )

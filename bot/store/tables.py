@@ -187,6 +187,11 @@ class Run(Base):
     log_tail: Mapped[str] = mapped_column(default="")
     imported: Mapped[str] = mapped_column(default="")
     peak_rss_bytes: Mapped[int | None]
+    peak_device_bytes: Mapped[int | None]
+    device_trouble: Mapped[str] = mapped_column(default="")  # why the one before is not known
+    checkout_s: Mapped[float | None]
+    setup_s: Mapped[float | None]
+    inputs_s: Mapped[float | None]
 
 
 class Machine(Controlled, Base):

@@ -32,6 +32,7 @@ from runners.spec import DeviceWork, KeptFile, Offer
 
 HEARTBEAT_S = 10.0
 MAX_TEXT = 20_000
+MAX_NUMBER = 2**62
 LIVING = ("booting", "running")
 MEMBER = web.RequestKey("member", int)
 TOGETHER_S = 2.0
@@ -297,17 +298,31 @@ def _started(services: Services) -> dict[str, Any]:
 
 def _ended(body: dict[str, Any]) -> dict[str, Any]:
     reason = str(body.get("reason") or "")[:40]
-    seconds, peak = body.get("seconds"), body.get("peak_rss_bytes")
+    phases = body.get("phases")
+    phases = phases if isinstance(phases, dict) else {}
     return {
         "state": "failed" if reason else "done",
         "reason": reason,
         "sentence": str(body.get("sentence") or "")[:500],
-        "seconds": float(seconds) if isinstance(seconds, int | float) else None,
-        "exit_status": body["exit"] if isinstance(body.get("exit"), int) else None,
+        "seconds": _number(body.get("seconds")),
+        "exit_status": _whole(body.get("exit")),
         "log_tail": str(body.get("log_tail") or "")[-MAX_TEXT:],
         "imported": str(body.get("imported") or "")[:500],
-        "peak_rss_bytes": peak if isinstance(peak, int) else None,
+        "peak_rss_bytes": _whole(body.get("peak_rss_bytes")),
+        "peak_device_bytes": _whole(body.get("peak_device_bytes")),
+        "device_trouble": str(body.get("device_trouble") or "")[:300],
+        **{f"{phase}_s": _number(phases.get(phase)) for phase in ("checkout", "setup", "inputs")},
     }
+
+
+def _number(told: object) -> float | None:
+    """A number of the agent's that a row can hold: JSON has NaN and more digits than anybody needs."""
+    fits = isinstance(told, int | float) and not isinstance(told, bool) and -MAX_NUMBER <= told <= MAX_NUMBER
+    return float(told) if fits and isinstance(told, int | float) else None
+
+
+def _whole(told: object) -> int | None:
+    return told if isinstance(told, int) and _number(told) is not None else None
 
 
 async def finish(request: web.Request, lease: Lease) -> web.Response:

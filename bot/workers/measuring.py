@@ -6,11 +6,14 @@ from pathlib import Path
 
 from bot.core.nouns import Call, PlannedLease
 from bot.measure.metrics import Measurement, Metric, Sample
-from bot.measure.picking import measured, outside
+from bot.measure.outside import OF_A_SIDE, OF_FAILED, known
+from bot.measure.picking import measured
 from bot.measure.readers import Reading, read_folder
+from bot.measure.reading import NOTHING
 from bot.measure.verdict import Comparison, Evidence, judge
 from bot.measure.weights import Weights, weights_of
 from bot.store.codec import load
+from bot.store.records import outside_of
 from bot.store.tables import Run
 from runners.protocol import CHECKPOINT_FOLDER, LOG_FOLDER
 
@@ -30,11 +33,10 @@ class _Read:
     weights: Weights | None = None
 
     def measure(self, metric: Metric) -> Measurement | None:
-        """The metric's value in this run, None when the run itself failed."""
-        if self.reading is None:
+        """The metric's value in this run, None when the run itself failed and the metric is not about that."""
+        if self.reading is None and metric.builtin not in OF_FAILED:
             return None
-        known = outside(self.run.seconds, self.run.peak_rss_bytes, self.weights)
-        return measured(metric, self.reading, known)
+        return measured(metric, self.reading or NOTHING, known(outside_of(self.run), self.weights))
 
 
 def judge_lease(
@@ -123,10 +125,16 @@ def _compare(metric: Metric, reads: tuple[_Read, ...], planned: PlannedLease) ->
         head=tuple(samples["head"]),
         base=tuple(samples["base"]),
         # whole pairs only: a failed run takes its partner out of the pairing, not out of the sight of people
-        paired=all(run.pair is not None for run in planned.runs) and metric.per == "machine",
+        paired=_paired(metric, planned),
         failed_head=failed["head"],
         failed_base=failed["base"],
         missing_head=missing["head"],
         missing_base=missing["base"],
     )
     return judge(evidence), notes
+
+
+def _paired(metric: Metric, planned: PlannedLease) -> bool:
+    """What was measured once for all runs of a side is no pair for each of them."""
+    once = metric.builtin in OF_A_SIDE
+    return all(run.pair is not None for run in planned.runs) and metric.per == "machine" and not once

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 _DEV = Path("/dev")
-_DRM = Path("/sys/class/drm")
+DRM = Path("/sys/class/drm")
 _NODES = ("dri/renderD*", "kfd", "accel[0-9]*", "accel/accel*", "vfio/[0-9]*")
 _PATIENCE_S = 30.0
 _VENDORS = {"cuda": "nvidia", "rocm": "amd", "xpu": "intel", "tpu": "google"}
@@ -77,7 +77,7 @@ def lack(kind: str, count: int) -> str:
 
 
 def _nvidia() -> Iterator[Device]:
-    if not _has("nvidia-smi"):
+    if not has("nvidia-smi"):
         return
     try:
         text = _say("nvidia-smi", f"--query-gpu={','.join(_NVIDIA_FIELDS)}", "--format=csv,noheader,nounits")
@@ -99,7 +99,7 @@ def _nvidia() -> Iterator[Device]:
 
 def _amd() -> Iterator[Device]:
     tools = (("amd-smi", _amd_smi), ("rocm-smi", _rocm_smi))
-    yield from _by_tools("amd", [(tool, read) for tool, read in tools if _has(tool)])
+    yield from _by_tools("amd", [(tool, read) for tool, read in tools if has(tool)])
 
 
 def _amd_smi() -> Iterator[Device]:
@@ -124,7 +124,7 @@ def _rocm_smi() -> Iterator[Device]:
 
 
 def _intel() -> Iterator[Device]:
-    yield from _by_tools("intel", [("xpu-smi", _xpu_smi)] if _has("xpu-smi") else [])
+    yield from _by_tools("intel", [("xpu-smi", _xpu_smi)] if has("xpu-smi") else [])
 
 
 def _xpu_smi() -> Iterator[Device]:
@@ -169,7 +169,7 @@ def _by_tools(vendor: str, tools: list[Any]) -> Iterator[Device]:
 
 
 def _cards(vendor: str) -> Iterator[Device]:
-    for path in sorted(_DRM.glob("card[0-9]*")):
+    for path in sorted(DRM.glob("card[0-9]*")):
         place = path / "device"
         if "-" in path.name or _KINDS.get(_read(place / "vendor")) != vendor:
             continue
@@ -183,18 +183,20 @@ def _cards(vendor: str) -> Iterator[Device]:
         yield Device(vendor, f"GPU {_read(place / 'device')}".strip(), memory, driver, trouble)
 
 
-def _has(tool: str) -> bool:
-    return shutil.which(tool, path=_path()) is not None
+def has(tool: str) -> bool:
+    """Whether a vendor's tool is installed."""
+    return shutil.which(tool, path=tool_path()) is not None
 
 
-def _path() -> str:
+def tool_path() -> str:
+    """Where vendors' tools may lie."""
     return os.environ.get("PATH", os.defpath) + _PLACES
 
 
 def _say(tool: str, *words: str) -> str:
     """What a tool prints. Raises _ToolError."""
-    environment: Mapping[str, str] = {"PATH": _path(), "LANG": "C", "HOME": "/"}
-    program = shutil.which(tool, path=_path()) or tool
+    environment: Mapping[str, str] = {"PATH": tool_path(), "LANG": "C", "HOME": "/"}
+    program = shutil.which(tool, path=tool_path()) or tool
     try:
         process = subprocess.Popen(
             [program, *words],

@@ -151,6 +151,7 @@ class Lease:
         checkouts = self._check_out(work)
         self._set_up(work, checkouts)
         self._inputs: dict[str, Path] = {}
+        self._inputs_s, began = 0.0, time.monotonic()
         if not work.inputs or not self._ready:
             return
         self._phase("inputs")
@@ -160,6 +161,7 @@ class Lease:
         except inputs.InputError as error:
             trouble = StepError("cancelled" if self._stop.reason else "input_failed", str(error))
             self._trouble.update(dict.fromkeys(work.sides, trouble))
+        self._inputs_s = time.monotonic() - began
 
     def _check_out(self, work: Work) -> dict[str, Checkout]:
         git = Git(
@@ -245,7 +247,9 @@ class Lease:
                 resumes = bring_back(self._link, run, outputs, self._options.uid, log)
                 with shipment.streaming():
                     together = self._gang.variables(self._devices)
-                    attempt = Attempt(run, self._ready[run.side], self._inputs, outputs, resumes, together)
+                    side = self._ready[run.side]
+                    before = {**side.phases, "inputs": self._inputs_s}
+                    attempt = Attempt(run, side, self._inputs, outputs, resumes, together, before)
                     result = train(self._host, attempt, log)
             shipment.look()
             log.add(f"[benchbot] {note}" for note in sorted(shipment.notes))

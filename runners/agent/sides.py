@@ -33,15 +33,18 @@ class Checkout:
     folder: Path
     tree: Path
     scripts: Path | None
+    seconds: float
 
 
 @dataclass(frozen=True)
 class Side:
-    """A side that is ready. `variables` puts a shell into its environment, `imported` says whose code that is."""
+    """A side that is ready. `variables` puts a shell into its environment, `imported` says whose code that is, `phases`
+    how many seconds its checkout and its setup line took."""
 
     tree: Path
     variables: Mapping[str, str]
     imported: str
+    phases: Mapping[str, float]
 
 
 def check_out(host: Host, git: Git, side: SideWork) -> Checkout:
@@ -49,13 +52,14 @@ def check_out(host: Host, git: Git, side: SideWork) -> Checkout:
     folder = host.new_folder("home", "tmp")
     scripts = folder / "scripts" if side.scripts else None
     patience_s = host.options.checkout_patience_s
+    began = time.monotonic()
     try:
         git.check_out(side.source, folder / "tree", patience_s)
         if side.scripts and scripts:
             git.check_out(side.scripts, scripts, patience_s)
     except CheckoutError as error:
         raise _stopped(host) or StepError("checkout_failed", str(error)) from error
-    return Checkout(side.source.commit, folder, folder / "tree", scripts)
+    return Checkout(side.source.commit, folder, folder / "tree", scripts, time.monotonic() - began)
 
 
 def _stopped(host: Host) -> StepError | None:
@@ -151,14 +155,16 @@ class Workshop:
         layers = (dependencies, *self._below) if dependencies else self._below
         environment = environments.make(checkout.folder / "env", self._interpreter, layers)
         trees.hand_over(environment.folder, self._host.uid)
+        began = time.monotonic()
         if self._work.setup.strip():
             self._set_up(environment, checkout)
+        phases = {"checkout": checkout.seconds, "setup": time.monotonic() - began}
         imported = self._imported(environment, checkout)
         variables = environment.variables()
         if checkout.scripts:
             variables["BENCHBOT_SCRIPTS"] = str(checkout.scripts)
         self._look_at_devices(environment, checkout)
-        return Side(checkout.tree, variables, imported)
+        return Side(checkout.tree, variables, imported, phases)
 
     def _look_at_devices(self, environment: Environment, checkout: Checkout) -> None:
         """Raises StepError when a framework of the side does not see the devices that were ordered."""

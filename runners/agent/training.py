@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runners import protocol
 from runners.agent.commands import Ended, execute, shell_words
+from runners.agent.device_memory import DeviceMemory
 from runners.agent.host import Host, memory_kills
 from runners.agent.logs import LogCleaner, LogKeeper
 from runners.agent.sides import Side
@@ -32,6 +33,9 @@ class Result:
     imported: str = ""
     peak_rss_bytes: int = 0
     log_tail: str = ""
+    peak_device_bytes: int | None = None
+    device_trouble: str = ""
+    phases: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Attempt:
     """A run about to be made: on which side, with which inputs by name, and where its logs/ and checkpoints/ go.
 
     One that `resumes` has the checkpoints of an earlier machine there already; `together` are the variables for several
-    devices or hosts.
+    devices or hosts. `before` are seconds by phase, of what has come before it.
     """
 
     run: RunWork
@@ -48,6 +52,7 @@ class Attempt:
     outputs: Path
     resumes: bool = False
     together: Mapping[str, str] = field(default_factory=dict)
+    before: Mapping[str, float] = field(default_factory=dict)
 
 
 def train(host: Host, attempt: Attempt, log: LogKeeper) -> Result:
@@ -60,16 +65,28 @@ def train(host: Host, attempt: Attempt, log: LogKeeper) -> Result:
     command = host.command(shell_words(line), side.tree, _variables(host, attempt), run.timeout_s)
     cleaner = LogCleaner(host.masked)
     kills = memory_kills()
+    memory = DeviceMemory()
+
+    def sweep() -> int:
+        # the watching of the devices is not to be taken for something that the command left behind
+        memory.peak()
+        return host.sweep()
+
     try:
-        ended = execute(command, host.stop, lambda data: log.add(cleaner.feed(data)), host.sweep)
+        ended = execute(command, host.stop, lambda data: log.add(cleaner.feed(data)), sweep)
     except OSError as error:
+        memory.peak()
         return Result(None, 0.0, "agent_error", f"the command could not be started: {error.strerror}", side.imported)
     log.add(cleaner.feed(b"", final=True))
     tail = log.last_lines()
     if ended.left_behind:
         log.add([f"[benchbot] {ended.left_behind} processes that the command left behind were ended"])
     reason, sentence = judge(ended, tail, memory_kills() > kills, run.timeout_s)
-    return Result(ended.exit, ended.seconds, reason, sentence, side.imported, ended.peak_rss_bytes, tail)
+    peak, trouble = memory.peak()
+    result = Result(ended.exit, ended.seconds, reason, sentence, side.imported, ended.peak_rss_bytes, tail)
+    return replace(
+        result, peak_device_bytes=peak, device_trouble=trouble, phases={**attempt.before, "run": ended.seconds}
+    )
 
 
 def _line(run: RunWork, inputs: Mapping[str, Path]) -> str:

@@ -14,7 +14,8 @@ from runners.spec import MachineOrder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """What one training does: values by metric tag, or how it fails; `seconds` is its wall time."""
+    """What one training does: values by metric tag, or how it fails; `seconds` is its wall time, `told` what else its
+    agent says of its end."""
 
     values: Mapping[str, float] = field(default_factory=dict)
     reason: str = ""
@@ -23,6 +24,7 @@ class Training:
     log: str = "training\n"
     seconds: float = 20.0
     files: Mapping[str, bytes] = field(default_factory=dict)
+    told: Mapping[str, Any] = field(default_factory=dict)
 
 
 # commit, seed -> what happens
@@ -96,7 +98,7 @@ class ScriptedAgent:
                 await self.put(f"runs/{run['id']}/files/{path}?offset=0", data)
         ended = {"kind": "run_ended", "run": run["id"], "exit": training.exit, "seconds": training.seconds}
         about = {"reason": training.reason, "sentence": training.sentence, "imported": f"digits at {commit}"}
-        await self.post("event", {**ended, **about, "log_tail": training.log[-500:]})
+        await self.post("event", {**ended, **about, **training.told, "log_tail": training.log[-500:]})
         await self.ship(run, files, complete=True)
 
     async def save(self, run: Mapping[str, Any], path: str, data: bytes) -> None:

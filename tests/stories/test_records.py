@@ -31,7 +31,9 @@ def _trains(world: World) -> None:
     def script(commit: str, seed: int) -> Training:
         lost = 10.0 * (commit == world.pull.head_sha)
         values = {"validation/accuracy": 90.0 - lost, "train/seconds_per_step": 0.1}
-        return Training(values=values, files={"checkpoints/best.safetensors": weights})
+        told = {"phases": {"checkout": 1.5, "setup": 30, "inputs": 0}, "peak_rss_bytes": 10**9}
+        told |= {"device_trouble": "no device"} if lost else {"peak_device_bytes": 2**30}
+        return Training(values=values, files={"checkpoints/best.safetensors": weights}, told=told)
 
     world.script = script
 
@@ -61,6 +63,11 @@ async def test_a_run_tells_all_that_is_known_of_it(world: World) -> None:
     assert (step_time.pick, step_time.value) == ("median", 0.1)
     assert (read.weights_count, read.weights_bytes) == (10, 40)
     assert (read.hardware.name, read.hardware.simulated, read.seconds) == ("local", None, 20.0)
+    assert (read.exit_status, read.checkout_s, read.setup_s, read.inputs_s) == (0, 1.5, 30.0, 0.0)
+    assert (read.peak_host_bytes, read.peak_device_bytes, found[1]["peak_device_bytes"]) == (10**9, None, 2**30)
+    assert "checkout 1.5 s, setup 30 s" in await _get(world, f"/runs/{read.run}")
+    assert "not measured: no device" in await _get(world, f"/runs/{read.run}")
+    assert "1.1 GB" in await _get(world, f"/runs/{found[1]['run']}")
     assert {file.path: len(file.sha256 or "") for file in read.artifacts}["checkpoints/best.safetensors"] == 64
     assert read.health is not None
     assert (read.health.records, read.health.bad_records) == (3, 0)

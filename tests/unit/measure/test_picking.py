@@ -1,7 +1,6 @@
 """Values that are not just one of those that were written: at a step, until a value, how fast; and in another unit."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -148,16 +147,3 @@ def test_a_pattern_names_the_one_tag_that_fits() -> None:
     assert "name one of `version_3/val_acc`, `version_3/val_loss`" in found.sentence
     brackets = _reading([4.0], tag="acc[top1]")
     assert measured(complete("m", {"tag": "acc[*"}), brackets, {}).value == 4.0
-
-
-# ---- from outside ---------------------------------------------------------------------------------------------------
-
-
-def test_built_in_values(tmp_path: Path) -> None:
-    memory = complete("memory", {"builtin": "peak_host_memory"})
-    assert (memory.kind, memory.unit, memory.better, memory.gate) == ("memory", "MB", "lower", False)
-    assert measured(memory, _reading([]), {"peak_host_memory": 512.0}).value == 512.0
-    found = measured(complete("size", {"builtin": "weights_size"}), _reading([]), {})
-    assert "no readable safetensors file" in found.sentence
-    with pytest.raises(ValueError, match="no curve to pick from"):
-        complete("m", {"builtin": "wall_seconds", "pick": "rate"})

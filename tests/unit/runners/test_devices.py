@@ -18,7 +18,7 @@ def shims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setattr(devices, "_PLACES", "")
     monkeypatch.setattr(devices, "_DEV", tmp_path / "dev")
-    monkeypatch.setattr(devices, "_DRM", tmp_path / "drm")
+    monkeypatch.setattr(devices, "DRM", tmp_path / "drm")
     return folder
 
 

@@ -8,9 +8,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, Table, Text, insert, select
 
+from bot.measure.outside import Outside
 from bot.store.database import Database
 from bot.store.migrate import config_of, migrate
-from bot.store.tables import Base, Host, Lease, Machine, Repository, Request
+from bot.store.records import outside_of
+from bot.store.tables import Base, Host, Lease, Machine, Repository, Request, Run
 
 
 async def test_the_migrations_make_the_tables_of_the_code(tmp_path: Path) -> None:
@@ -58,6 +60,20 @@ async def test_what_was_spent_and_reserved_before_there_were_costs(tmp_path: Pat
         assert reserved == {"open": 9.5, "final": 0.0}
         assert cost == {"there": 0.0, "settled": 5.0}
         assert (await tx.scalars(select(Request.estimate_usd))).all() == [19.0]
+    await database.close()
+
+
+async def test_runs_from_before_agents_told_more(tmp_path: Path) -> None:
+    database = Database(f"sqlite+aiosqlite:///{tmp_path}/rows.sqlite")
+    async with database.engine.begin() as connection:
+        await connection.run_sync(lambda sync: command.upgrade(config_of(sync), "0011"))
+        await connection.run_sync(_row, "requests", id="r")
+        await connection.run_sync(_row, "leases", id="l", request_id="r")
+        await connection.run_sync(_row, "runs", id="x", lease_id="l", state="done", seconds=20.0, exit_status=0)
+    await migrate(database)
+    async with database.read() as tx:
+        (run,) = await tx.scalars(select(Run))
+        assert outside_of(run) == Outside(seconds=20.0, exit_status=0, passed=True)
     await database.close()
 
 
