@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from bot.core.nouns import BenchmarkReport, Reason, RunReport, Side
 from bot.core.reasons import reason
 from bot.measure.confirming import confirm, is_suspected, unconfirmed
+from bot.measure.patterns import declared
 from bot.measure.verdict import Comparison, Verdict, judge_report, overall
 
 
@@ -86,14 +87,28 @@ def join(first: BenchmarkReport, second: BenchmarkReport) -> BenchmarkReport:
         cost_usd=first.cost_usd + second.cost_usd,
         seconds=first.seconds + second.seconds,
     )
-    if second.reason is not None or len(second.comparisons) != len(first.comparisons):
+    if second.reason is not None or _names(second) != _names(first):
         why = second.reason.sentence if second.reason else "It gave no numbers."
         return replace(together, notes=(*first.notes, f"It could not be repeated on another machine. {why}"))
-    pairs = zip(first.comparisons, second.comparisons, strict=True)
-    pooled = tuple(confirm(one, other) for one, other in pairs)
+    others = {comparison.metric.name: comparison for comparison in second.comparisons}
+    # a curve that a pattern found on one of them only is not confirmed
+    pooled = tuple(
+        confirm(one, others.pop(one.metric.name)) if one.metric.name in others else _alone(one)
+        for one in first.comparisons
+    )
+    pooled += tuple(_alone(other) for other in others.values())
     return replace(
         together, comparisons=pooled, repeated=True, notes=tuple(dict.fromkeys((*first.notes, *second.notes)))
     )
+
+
+def _names(report: BenchmarkReport) -> set[str]:
+    return {declared(comparison.metric.name) for comparison in report.comparisons}
+
+
+def _alone(comparison: Comparison) -> Comparison:
+    doubtful = comparison.metric.confirm and is_suspected(comparison)
+    return unconfirmed(comparison) if doubtful else comparison
 
 
 def _corrected(benchmarks: Sequence[BenchmarkReport]) -> list[BenchmarkReport]:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 
 import numpy as np
 
 from bot.measure.metrics import Measurement, Metric
 from bot.measure.outside import built_in
+from bot.measure.patterns import are_one, fitting
 from bot.measure.reading import ROOT, Curve, Reading
 from bot.measure.units import factor
 
@@ -18,9 +18,10 @@ def measured(metric: Metric, reading: Reading, builtins: Mapping[str, float | st
 
     The tag is looked up as it stands and as `run/tag` (`validation/epoch_acc` is tag `epoch_acc` of the directory
     `validation`). A match in the log folder itself wins; otherwise there must be only one, or several that hold the
-    same steps and values. A tag with `*` is a pattern for both forms, in which `*` stands for anything. `last` looks at
-    the last value only, `rate` and the picks with a number at what they need; every other pick looks at all, and one
-    that is NaN or infinite among them means the run diverged.
+    same steps and values. A tag with `*` is a pattern for both forms, in which `*` stands for anything; where it leaves
+    several curves, `patterns.expand` makes a metric of each first. `last` looks at the last value only, `rate` and the
+    picks with a number at what they need; every other pick looks at all, and one that is NaN or infinite among them
+    means the run diverged.
     """
     if metric.builtin is not None:
         return built_in(metric.builtin, builtins)
@@ -28,7 +29,7 @@ def measured(metric: Metric, reading: Reading, builtins: Mapping[str, float | st
     found = _curves(tag, reading)
     if not found:
         return Measurement(value=None, reason="no_tag", sentence=_not_found(tag, reading))
-    if len(found) > 1 and not all(_equal(found[0], other) for other in found[1:]):
+    if not are_one(found):
         names = ", ".join(_quoted(curve.path) for curve in found[:5])
         sentence = f"The tag {_quoted(tag)} was written to several places: name one of {names}."
         return Measurement(value=None, reason="no_tag", sentence=sentence)
@@ -45,19 +46,7 @@ def find_curve(metric: Metric, reading: Reading) -> Curve | None:
 
 def _curves(tag: str, reading: Reading) -> list[Curve]:
     at_root = reading.curves.get((ROOT, tag))
-    if at_root is not None:
-        return [at_root]
-    curves = [curve for _, curve in sorted(reading.curves.items())]
-    if "*" in tag:
-        # only the star: names hold brackets
-        pattern = tag.replace("[", "[[]").replace("?", "[?]")
-        return [curve for curve in curves if any(fnmatchcase(name, pattern) for name in (curve.tag, curve.path))]
-    return [curve for curve in curves if tag in (curve.tag, curve.path)]
-
-
-def _equal(one: Curve, other: Curve) -> bool:
-    """Whether two writers wrote the same, as the processes of one distributed training do."""
-    return np.array_equal(one.steps, other.steps) and np.array_equal(one.values, other.values, equal_nan=True)
+    return [at_root] if at_root is not None else fitting(tag, reading)
 
 
 def _not_found(tag: str, reading: Reading) -> str:

@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from bot.core.records import RunFacts
 from bot.measure.outside import known
-from bot.measure.picking import measured
+from bot.measure.picking import find_curve, measured
 from bot.measure.readers import read_folder
 from bot.measure.reading import NOTHING, Reading
 from bot.measure.weights import Weights, weights_of
@@ -235,8 +235,7 @@ def _values(facts: RunFacts, seen: Seen) -> tuple[Value, ...]:
     for metric in facts.metrics:
         there = seen.reading is not None or metric.builtin is not None
         told = measured(metric, seen.reading or NOTHING, builtins) if there else None
-        curves = seen.reading.curves.values() if seen.reading is not None and metric.tag else ()
-        points = [len(curve) for curve in curves if metric.tag in (curve.tag, curve.path)]
+        curve = find_curve(metric, seen.reading or NOTHING) if told and told.value is not None else None
         found.append(
             Value(
                 name=metric.name,
@@ -245,7 +244,7 @@ def _values(facts: RunFacts, seen: Seen) -> tuple[Value, ...]:
                 pick=metric.builtin or metric.picked,
                 value=told.value if told else None,
                 step=told.step if told else None,
-                points=points[0] if points else None,
+                points=len(curve) if curve is not None else None,
                 why=(told.sentence if told.value is None else None) if told else "No logs of this run are here.",
             )
         )

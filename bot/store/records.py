@@ -2,9 +2,12 @@
 
 from sqlalchemy import or_, select
 
-from bot.core.nouns import Call, PlannedLease
+from bot.core.nouns import Benchmark, Call, PlannedLease
 from bot.core.records import KeptArtifact, RunFacts
+from bot.measure.comparison import Comparison
+from bot.measure.metrics import Metric
 from bot.measure.outside import Outside
+from bot.measure.patterns import settled
 from bot.store.codec import load
 from bot.store.database import Transaction
 from bot.store.leases import artifacts_of, machine_of
@@ -29,6 +32,12 @@ def outside_of(run: Run) -> Outside:
         exit_status=run.exit_status if done or ended else None,
         passed=done if done or ended else None,
     )
+
+
+def metrics_of(lease: Lease, benchmark: Benchmark | None) -> tuple[Metric, ...]:
+    """The metrics of a lease's benchmark; patterns as what they were found to stand for once it was judged."""
+    compared = load(tuple[Comparison, ...], lease.comparisons) if lease.comparisons else ()
+    return settled(benchmark.metrics if benchmark else (), [one.metric for one in compared])
 
 
 async def facts_of(tx: Transaction, name: str) -> tuple[RunFacts, ...]:
@@ -64,7 +73,7 @@ def _facts(
         state=run.state,
         reason=run.reason,
         planned=planned,
-        metrics=benchmark.metrics if benchmark else (),
+        metrics=metrics_of(lease, benchmark),
         inputs=benchmark.inputs if benchmark else (),
         backend=machine.backend if machine else "",
         machine=machine.id if machine else "",

@@ -20,6 +20,7 @@ from bot.report.figures import Panel, Trace, curves_png
 from bot.report.overlay import overlay
 from bot.store.codec import load
 from bot.store.leases import of_request, runs_of
+from bot.store.records import metrics_of
 from bot.store.tables import Run
 from bot.web.access import request_of
 from bot.web.keys import SERVICES
@@ -70,7 +71,7 @@ async def _kept(request: web.Request, form: str, make: Callable[[Sequence[_Curve
     if not kept.is_file():
         config = load(Call, owner.call).config
         planned = load(PlannedLease, lease.planned)
-        metrics = config.benchmarks[planned.benchmark].metrics if config else ()
+        metrics = metrics_of(lease, config.benchmarks[planned.benchmark] if config else None)
         folders = {run.id: (await services.logs_of(run.id)) / LOG_FOLDER for run in runs}
         await asyncio.to_thread(_make, kept, lambda: make(_read(metrics, runs, folders)))
     kind = "image/png" if form == "png" else "application/json"

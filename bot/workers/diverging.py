@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from bot.measure.metrics import Metric
+from bot.measure.patterns import expand
 from bot.measure.picking import find_curve
 from bot.measure.readers.following import Follower
-from bot.measure.reading import Reading
+from bot.measure.reading import Curve, Reading
 
 LAST = 3
 """So many values in a row at the end are no numbers: one alone is what a skipped step of mixed precision looks like."""
@@ -30,12 +31,23 @@ class Divergence:
         self._followed[run_id] = follower, reading
         while len(self._followed) > _MOST:
             self._followed.popitem(last=False)
-        for metric in metrics:
-            curve = find_curve(metric, reading) if reading else None
-            if curve is None or len(curve) < LAST or np.isfinite(curve.values[-LAST:]).any():
+        for name, curve in _watched(metrics, reading):
+            if len(curve) < LAST or np.isfinite(curve.values[-LAST:]).any():
                 continue
             finite = np.flatnonzero(np.isfinite(curve.values))
             first = int(finite[-1]) + 1 if len(finite) else 0
-            since = f"{metric.name} is {curve.values[-1]} since step {curve.steps[first]}"
+            since = f"{name} is {curve.values[-1]} since step {curve.steps[first]}"
             return f"The training diverged and was stopped: {since}."
         return ""
+
+
+def _watched(metrics: Sequence[Metric], reading: Reading | None) -> list[tuple[str, Curve]]:
+    """The curves of all metrics by the names of these; for a pattern, of each that it fits."""
+    found: list[tuple[str, Curve]] = []
+    if reading is None:
+        return found
+    for metric in metrics:
+        for one in expand(metric, [reading], [])[0]:
+            curve = find_curve(one, reading)
+            found += [(one.name, curve)] if curve is not None else []
+    return found

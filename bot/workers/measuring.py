@@ -7,6 +7,7 @@ from pathlib import Path
 from bot.core.nouns import Call, PlannedLease
 from bot.measure.metrics import Measurement, Metric, Sample
 from bot.measure.outside import OF_A_SIDE, OF_FAILED, known
+from bot.measure.patterns import expand
 from bot.measure.picking import measured
 from bot.measure.readers import Reading, read_folder
 from bot.measure.reading import NOTHING
@@ -20,7 +21,7 @@ from runners.protocol import CHECKPOINT_FOLDER, LOG_FOLDER
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One comparison per metric, and what was noticed while reading."""
+    """One comparison per metric, several for a pattern that fits several curves, and what was noticed while reading."""
 
     comparisons: tuple[Comparison, ...]
     notes: tuple[str, ...]
@@ -64,10 +65,17 @@ def judge_lease(
             + (f"; not compared for that reason: {', '.join(dropped)}." if dropped else ".")
         )
     for metric in metrics:
-        comparison, told = _compare(metric, reads, planned)
-        comparisons.append(comparison)
-        notes += told
+        expanded, left_out = expand(metric, _readings(reads, "base"), _readings(reads, "head"))
+        notes += [left_out] if left_out else []
+        for one in expanded:
+            comparison, told = _compare(one, reads, planned)
+            comparisons.append(comparison)
+            notes += told
     return Judged(tuple(comparisons), tuple(dict.fromkeys(notes))[:20])
+
+
+def _readings(reads: Sequence[_Read], side: str) -> list[Reading]:
+    return [read.reading for read in reads if read.run.side == side and read.reading is not None]
 
 
 def _read(run: Run, folder: Path, metrics: Sequence[Metric]) -> _Read:

@@ -107,5 +107,21 @@ def test_a_second_lease_without_numbers_leaves_the_suspicion() -> None:
     assert conclude((together,))[0] == "inconclusive"
 
 
+def test_a_curve_that_a_pattern_found_on_one_lease_only_is_not_confirmed() -> None:
+    first, second = (
+        tuple(
+            replace(WORSE_ACCURACY, metric=replace(WORSE_ACCURACY.metric, name=f"accuracy[{part}]")) for part in parts
+        )
+        for parts in ("ab", "bc")
+    )
+    moved = tuple(replace(one, head=_moved(one.head), base=_moved(one.base)) for one in second)
+    together = join(_worse(comparisons=first), _worse(comparisons=moved))
+    assert [(one.metric.name, one.verdict, one.reason) for one in together.comparisons] == [
+        ("accuracy[a]", "inconclusive", "unrepeated"),
+        ("accuracy[b]", "regression", ""),
+        ("accuracy[c]", "inconclusive", "unrepeated"),
+    ]
+
+
 def _moved(samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
     return tuple(replace(sample, machine="another", seed=sample.seed + 10) for sample in samples)
