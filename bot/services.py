@@ -1,5 +1,6 @@
 """The edges of the process, handed to workers and to the web: everything that is not a pure function of rows."""
 
+import asyncio
 import contextlib
 import os
 import secrets
@@ -12,12 +13,18 @@ from sqlalchemy import insert
 
 from bot.artifacts.base import ArtifactStore, Bucket, Copy
 from bot.github.client import GitHub
+from bot.measure.weights import Weights, counted, header_end, last_checkpoint, total, weights_of
 from bot.settings import Settings
 from bot.store.database import Database
 from bot.store.leases import objects_of
-from bot.store.tables import Incident
+from bot.store.tables import Incident, Object
 from runners.backends.base import Backend
-from runners.protocol import is_log
+from runners.protocol import CHECKPOINT_FOLDER, is_log
+
+# of each file of a checkpoint in a bucket: most headers are shorter, and none that anybody trains is longer
+FIRST_BYTES = 64 * 1024
+MOST_HEADER = 32 * 1024 * 1024
+MOST_SHARDS = 500
 
 
 def random_id() -> str:
@@ -63,6 +70,40 @@ class Services:
         with contextlib.suppress(FileNotFoundError):
             os.utime(folder, (self.clock(), self.clock()))  # the least recently used runs make room for others
         return folder
+
+    async def weights_of(self, run_id: str) -> Weights | None:
+        """The last checkpoint of a run, from the headers of its safetensors files: no weight leaves the bucket.
+
+        Raises BucketAway.
+        """
+        folder = (await self.artifacts.folder(run_id)) / CHECKPOINT_FOLDER
+        here = await asyncio.to_thread(weights_of, folder)
+        if here is not None or self.bucket is None:
+            return here
+        async with self.database.read() as tx:
+            kept = await objects_of(tx, run_id)
+        held = {
+            path.removeprefix(f"{CHECKPOINT_FOLDER}/"): one
+            for path, one in kept.items()
+            if path.startswith(f"{CHECKPOINT_FOLDER}/")
+        }
+        names = last_checkpoint(held)
+        if len(names) > MOST_SHARDS:
+            return None
+        parts = [await self._header(self.bucket, held[name]) for name in names]
+        return total(parts) if parts else None
+
+    async def _header(self, bucket: Bucket, one: Object) -> Weights | None:
+        try:
+            start = await bucket.beginning(one.address, FIRST_BYTES)
+            end = header_end(start, one.size)
+            if end is None or end > MOST_HEADER:
+                return None
+            if end > len(start):
+                start = await bucket.beginning(one.address, end)
+        except FileNotFoundError:
+            return None  # somebody deleted it in the bucket
+        return await asyncio.to_thread(counted, start, one.size)
 
     async def incident(self, where: str, error: BaseException) -> str:
         """Keep a bug for the operator; returns the reference that public texts may show."""

@@ -165,6 +165,10 @@ class Bucket(ABC):
     def read(self, address: str) -> AsyncIterator[bytes]:
         """The bytes of an object. Raises FileNotFoundError."""
 
+    @abstractmethod
+    async def beginning(self, address: str, size: int) -> bytes:
+        """The first `size` bytes of an object, or all of a shorter one. Raises FileNotFoundError."""
+
     async def bring(self, folder: Path, files: Sequence[Copy]) -> None:
         """Copy to a folder what is not there yet. A copy appears whole or not at all, and is made once."""
         lock = self._copying.setdefault(folder, asyncio.Lock())

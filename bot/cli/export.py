@@ -18,7 +18,7 @@ from bot.services import Services
 from bot.settings import Settings
 from bot.store.database import Database
 from bot.store.records import facts_of
-from runners.protocol import CHECKPOINT_FOLDER, LOG_FOLDER
+from runners.protocol import LOG_FOLDER
 
 HELP = "the results of a run or of a request as JSON, CSV or the index of a model card"
 EXAMPLES = (
@@ -76,7 +76,7 @@ async def _records(settings: Settings, name: str) -> list[Record]:
             found = []
             for one in facts:
                 folder = await services.logs_of(one.run_id)
-                seen = await asyncio.to_thread(look, folder / LOG_FOLDER, folder / CHECKPOINT_FOLDER)
+                seen = await asyncio.to_thread(look, folder / LOG_FOLDER, await services.weights_of(one.run_id))
                 found.append(record(one, seen))
             return found
     finally:

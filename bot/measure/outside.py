@@ -39,7 +39,7 @@ UNTOLD = Outside()
 
 def known(outside: Outside, weights: Weights | None = None) -> dict[str, float | str]:
     """By the names of BUILTINS and in their units: a value, or the reason why there is none."""
-    no_weights = "no readable safetensors file of this run is kept here"
+    no_weights = "no readable safetensors file of this run is kept"
     told: Mapping[Builtin, float | str | None] = {
         "wall_seconds": outside.seconds,
         "checkout_seconds": outside.checkout_s,

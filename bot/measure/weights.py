@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable, Sequence
 from math import prod
 from pathlib import Path
 from typing import NamedTuple
@@ -26,44 +27,68 @@ def weights_of(folder: Path) -> Weights | None:
 
     None where there is none, or where a file contradicts itself. Raises OSError.
     """
-    files = [file for file in folder.rglob("*.safetensors") if file.is_file() and not file.is_symlink()]
+    files = {
+        file.relative_to(folder).as_posix(): file
+        for file in folder.rglob("*.safetensors")
+        if file.is_file() and not file.is_symlink()
+    }
+    parts = [_read(files[name]) for name in last_checkpoint(files)]
+    return total(parts) if parts else None
+
+
+def last_checkpoint(names: Iterable[str]) -> tuple[str, ...]:
+    """The files that the last checkpoint is made of, among paths below the folder of checkpoints."""
+    files = [name for name in names if name.endswith(".safetensors")]
     if not files:
+        return ()
+    last = max(files, key=_natural)
+    shard = _SHARD.fullmatch(last)
+    return (last,) if shard is None else tuple(name for name in files if _is_part(name, shard[1]))
+
+
+def header_end(start: bytes, size: int) -> int | None:
+    """Where the header ends in a file of `size` bytes that begins so; None when that cannot be."""
+    length = int.from_bytes(start[:8], "little")
+    return 8 + length if len(start) >= 8 and 2 <= length <= min(LONGEST_HEADER, size - 8) else None
+
+
+def counted(start: bytes, size: int) -> Weights | None:
+    """The tensors of one file, from its bytes up to `header_end` at least; None where these and its size disagree."""
+    end = header_end(start, size)
+    if end is None or len(start) < end:
         return None
-    last = max(files, key=lambda file: _natural(file.relative_to(folder).as_posix()))
-    shard = _SHARD.fullmatch(last.name)
-    parts = [last] if shard is None else [file for file in files if _is_part(file, last, shard[1])]
-    found = [_header(file) for file in parts]
-    if not all(found):
+    try:
+        header = json.loads(start[8:end])
+    except (ValueError, RecursionError):
         return None
-    return Weights(sum(one.numbers for one in found if one), sum(one.size for one in found if one))
+    if not isinstance(header, dict):
+        return None
+    return total([_tensor(told, size - end) for name, told in header.items() if name != "__metadata__"])
+
+
+def total(parts: Sequence[Weights | None]) -> Weights | None:
+    """All of them together; None when one is not known."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    return Weights(sum(one.numbers for one in known), sum(one.size for one in known))
+
+
+def _read(file: Path) -> Weights | None:
+    size = file.stat().st_size
+    with file.open("rb") as source:
+        start = source.read(8)
+        end = header_end(start, size)
+        return counted(start + source.read(end - 8), size) if end else None
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(digits or 0), text) for text, digits in re.findall(r"(\D*)(\d{0,18})", name)]
 
 
-def _is_part(file: Path, of: Path, name: str) -> bool:
-    match = _SHARD.fullmatch(file.name)
-    return file.parent == of.parent and match is not None and match[1] == name
-
-
-def _header(file: Path) -> Weights | None:
-    """The tensors of one file; None where header, shapes and size of the file do not agree."""
-    size = file.stat().st_size
-    with file.open("rb") as source:
-        length = int.from_bytes(source.read(8), "little")
-        if not 2 <= length <= min(LONGEST_HEADER, size - 8):
-            return None
-        try:
-            header = json.loads(source.read(length))
-        except (ValueError, RecursionError):
-            return None
-    if not isinstance(header, dict):
-        return None
-    tensors = [_tensor(told, size - 8 - length) for name, told in header.items() if name != "__metadata__"]
-    if not all(tensors):
-        return None
-    return Weights(sum(one.numbers for one in tensors if one), sum(one.size for one in tensors if one))
+def _is_part(name: str, of: str) -> bool:
+    match = _SHARD.fullmatch(name)
+    return match is not None and match[1] == of
 
 
 def _tensor(told: object, room: int) -> Weights | None:

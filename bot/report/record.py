@@ -18,7 +18,7 @@ from bot.measure.outside import known
 from bot.measure.picking import find_curve, measured
 from bot.measure.readers import read_folder
 from bot.measure.reading import NOTHING, Reading
-from bot.measure.weights import Weights, weights_of
+from bot.measure.weights import Weights
 
 SCHEMA = 1
 _LATER = ("exit_status", "checkout_s", "setup_s", "inputs_s", "peak_device_bytes")
@@ -127,10 +127,9 @@ class Seen:
     weights: Weights | None
 
 
-def look(logs: Path, checkpoints: Path) -> Seen:
+def look(logs: Path, weights: Weights | None) -> Seen:
     """Read what a run has left. Reads files, so it belongs in a thread."""
-    reading = read_folder(logs) if logs.is_dir() else None
-    return Seen(reading=reading, weights=weights_of(checkpoints))
+    return Seen(reading=read_folder(logs) if logs.is_dir() else None, weights=weights)
 
 
 def record(facts: RunFacts, seen: Seen) -> Record:

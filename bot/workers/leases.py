@@ -28,7 +28,7 @@ from bot.store.rows import Change, poke
 from bot.store.tables import Artifact, Lease, Machine, Member, Request, Run
 from bot.workers.base import Worker
 from bot.workers.diverging import Divergence
-from bot.workers.measuring import judge_lease
+from bot.workers.measuring import Left, asks_for_weights, judge_lease
 from runners.protocol import CHECKPOINT_FOLDER, DEVICE_UNHEALTHY, INTERRUPTED, LOG_FOLDER
 
 # silence after which we look at the machine, and after which we call it lost
@@ -210,9 +210,9 @@ class Leases(Worker[Lease]):
         asks_now = behind < len(at.runs) and asks(at.planned, at.planned.runs[behind])
         if not asks_now or behind <= at.lease.looked or ended != list(at.runs[:behind]):
             return {}
-        folders = {run.id: await self.services.logs_of(run.id) for run in ended}
+        left = await self._left(at, ended)
         looked = await asyncio.to_thread(
-            judge_lease, at.request.call, at.planned, tuple(ended), folders, at.lease.continued > 0
+            judge_lease, at.request.call, at.planned, tuple(ended), left, at.lease.continued > 0
         )
         if not decided(deciding(looked.comparisons)):
             return {"looked": behind}
@@ -230,9 +230,9 @@ class Leases(Worker[Lease]):
         return [update(Run).where(Run.id == running.id).values(stop=why)] if why else []
 
     async def _measure(self, at: _Loaded) -> Change:
-        folders = {run.id: await self.services.logs_of(run.id) for run in at.runs}
+        left = await self._left(at, at.runs)
         judged = await asyncio.to_thread(
-            judge_lease, at.request.call, at.planned, at.runs, folders, at.lease.continued > 0
+            judge_lease, at.request.call, at.planned, at.runs, left, at.lease.continued > 0
         )
         numbers = {
             "comparisons": dump(judged.comparisons),
@@ -241,6 +241,13 @@ class Leases(Worker[Lease]):
             "phase": "",
         }
         return Change(state="done", values=numbers, writes=(self._tell(at.lease),))
+
+    async def _left(self, at: _Loaded, runs: Sequence[Run]) -> dict[str, Left]:
+        services, wanted = self.services, asks_for_weights(at.request.call, at.planned)
+        return {
+            run.id: Left(await services.logs_of(run.id), await services.weights_of(run.id) if wanted else None)
+            for run in runs
+        }
 
     async def _lost(self, at: _Loaded, code: str, sentence: str) -> Change:
         why = reason(code or "agent_lost", sentence)

@@ -12,11 +12,11 @@ from bot.measure.picking import measured
 from bot.measure.readers import Reading, read_folder
 from bot.measure.reading import NOTHING
 from bot.measure.verdict import Comparison, Evidence, judge
-from bot.measure.weights import Weights, weights_of
+from bot.measure.weights import Weights
 from bot.store.codec import load
 from bot.store.records import outside_of
 from bot.store.tables import Run
-from runners.protocol import CHECKPOINT_FOLDER, LOG_FOLDER
+from runners.protocol import LOG_FOLDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +40,36 @@ class _Read:
         return measured(metric, self.reading or NOTHING, known(outside_of(self.run), self.weights))
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a run has left: the local folder with its logs, and its last checkpoint where a metric asks for it."""
+
+    folder: Path
+    weights: Weights | None = None
+
+
+def asks_for_weights(call: str, planned: PlannedLease) -> bool:
+    """Whether a metric of the benchmark is about the last checkpoint."""
+    config = load(Call, call).config
+    benchmark = config.benchmarks.get(planned.benchmark) if config else None
+    metrics = benchmark.metrics if benchmark else ()
+    return any(metric.builtin in ("weights_count", "weights_size") for metric in metrics)
+
+
 def judge_lease(
-    call: str, planned: PlannedLease, runs: tuple[Run, ...], folders: Mapping[str, Path], moved: bool = False
+    call: str, planned: PlannedLease, runs: tuple[Run, ...], left: Mapping[str, Left], moved: bool = False
 ) -> Judged:
     """Compare head and base of one lease for each metric of its benchmark.
 
     A lease that has `moved` to another machine in mid-run says nothing of how fast a machine is.
 
-    `call` is the JSON of the Call that was pinned, `folders` the local folder of each run's files. Reads files, so it
-    belongs in a thread.
+    `call` is the JSON of the Call that was pinned, `left` is by id of a run. Reads files, so it belongs in a thread.
     """
     config = load(Call, call).config
     benchmark = config.benchmarks.get(planned.benchmark) if config else None
     if benchmark is None:
         return Judged((), ("The benchmark is not in the configuration of this request.",))
-    reads = tuple(_read(run, folders[run.id], benchmark.metrics) for run in runs)
+    reads = tuple(_read(run, left[run.id]) for run in runs)
     notes = [note for read in reads if read.reading for note in _notes(read)]
     comparisons = []
     metrics = [metric for metric in benchmark.metrics if not (moved and metric.per == "machine")]
@@ -78,11 +93,8 @@ def _readings(reads: Sequence[_Read], side: str) -> list[Reading]:
     return [read.reading for read in reads if read.run.side == side and read.reading is not None]
 
 
-def _read(run: Run, folder: Path, metrics: Sequence[Metric]) -> _Read:
-    if run.state != "done":
-        return _Read(run, None)
-    counted = any(metric.builtin in ("weights_count", "weights_size") for metric in metrics)
-    return _Read(run, _reading(folder), weights_of(folder / CHECKPOINT_FOLDER) if counted else None)
+def _read(run: Run, left: Left) -> _Read:
+    return _Read(run, _reading(left.folder), left.weights) if run.state == "done" else _Read(run, None)
 
 
 def _reading(folder: Path) -> Reading:

@@ -86,6 +86,19 @@ async def test_an_object_is_made_once(scene: Scene) -> None:
         assert b"".join([piece async for piece in pieces]) == DATA
 
 
+async def test_the_beginning_of_an_object_is_all_that_is_sent(scene: Scene) -> None:
+    address = await scene.keep()
+    assert await scene.bucket.beginning(address, 1000) == DATA[:1000]
+    assert scene.storage.pieces == [1000]
+    assert await scene.bucket.beginning(address, 2 * len(DATA)) == DATA
+    assert await scene.bucket.beginning(await scene.keep(b"", "o2"), 8) == b""
+    with pytest.raises(FileNotFoundError):
+        await scene.bucket.beginning(scene.bucket.address("r1", "o9", NAME), 8)
+    scene.storage.faults.busy = 1
+    with pytest.raises(BucketAway):
+        await scene.bucket.beginning(address, 8)
+
+
 async def test_two_sessions_for_one_name_make_one_object(scene: Scene) -> None:
     address = scene.bucket.address("r1", "o1", NAME)
     first, second = [await scene.bucket.begin(address, seen(data)) for data in (b"first", b"other")]
@@ -301,6 +314,7 @@ async def test_an_emulator_agrees_on_how_an_upload_goes_on(scene: Scene) -> None
         assert found.size == len(DATA)
         async with aclosing(bucket.read(address)) as pieces:
             assert b"".join([piece async for piece in pieces]) == DATA
+        assert await bucket.beginning(address, 1000) == DATA[:1000]
         await bucket.discard(address, "")
         await bucket.discard(address, "")
         assert await bucket.look(address) is None

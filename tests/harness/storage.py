@@ -77,6 +77,7 @@ class CloudStorage(GoogleService):
         self.sessions: dict[str, Session] = {}
         self.faults = Faults()
         self.puts: list[tuple[str, int]] = []
+        self.pieces: list[int] = []  # bytes of each range that was asked for
         self._tokens: dict[str, float] = {}
 
     def bucket(self, folder: Path, session: ClientSession, *, known: bool = True) -> GcsBucket:
@@ -174,8 +175,19 @@ class CloudStorage(GoogleService):
         if name not in self.objects:
             return self._error(404, f"No such object: {BUCKET}/{name}")
         if request.query.get("alt") == "media":
-            return web.Response(body=self.objects[name].data)
+            return self._media(request, self.objects[name].data)
         return self._said(name)
+
+    def _media(self, request: web.Request, data: bytes) -> web.Response:
+        some = request.http_range
+        if some.start is None:
+            return web.Response(body=data)
+        if some.start >= len(data):
+            return self._error(416, "The requested range cannot be satisfied.")
+        piece = data[some.start : some.stop]
+        self.pieces.append(len(piece))
+        place = f"bytes {some.start}-{some.start + len(piece) - 1}/{len(data)}"
+        return web.Response(status=206, body=piece, headers={"Content-Range": place})
 
     async def _delete(self, request: web.Request) -> web.StreamResponse:
         no = self._refused(request)

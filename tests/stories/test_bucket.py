@@ -85,6 +85,41 @@ async def test_results_with_links_that_work_and_no_weights_on_the_server(world: 
         assert b"weights of the model" not in on_disk(world)
 
 
+@told
+async def test_weights_in_a_bucket_are_counted_by_their_headers(world: World) -> None:
+    """Two files of one checkpoint: what they hold stands in record and comparison, and no weight was fetched."""
+    shapes = {"head": [300, 100], "base": [200, 100]}
+
+    def script(commit: str, seed: int) -> Training:
+        rows, columns = shapes["head" if commit == world.pull.head_sha else "base"]
+        end = rows * columns * 4
+        # a header that is longer than what is asked for first
+        about = {"w": {"dtype": "F32", "shape": [rows, columns], "data_offsets": [0, end]}}
+        header = json.dumps({"__metadata__": {"notes": "x" * 70_000}, **about}).encode()
+        part = len(header).to_bytes(8, "little") + header + bytes(end)
+        names = [f"checkpoints/model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+        return Training(values={"validation/accuracy": 90.0}, files=dict.fromkeys(names, part))
+
+    world.script = script
+    path = ".github/benchmark.yml"
+    old = (await bare.blob(world.repository.folder, "main", path))[1]
+    new = old.replace(b"    metrics:\n", b"    metrics:\n      params: {builtin: weights_count, gate: true}\n")
+    await world.sandbox.push(world.repository, "maya", "main", {path: new})
+    async with bucket(world) as storage:
+        await world.says("maya", "/benchmark bert pairs=1 vs=base")
+        (results, *_) = world.read()
+        assert "params" in results
+        assert "60000" in results
+        (request,) = await world.requests()
+        records = json.loads((await get(world, f"{request_url(world, request.id)}/records.json"))[1])
+        assert {(one["side"], one["weights_count"], one["weights_bytes"]) for one in records} == {
+            ("head", 60_000, 240_000),
+            ("base", 40_000, 160_000),
+        }
+        assert b'"dtype"' not in on_disk(world)
+        assert max(storage.pieces) < 71_000
+
+
 def request_url(world: World, request_id: str) -> str:
     return f"{world.services.settings.base_url}/requests/{request_id}"
 

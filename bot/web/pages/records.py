@@ -8,7 +8,7 @@ from bot.report.record import look, record, to_csv, to_json, to_model_index
 from bot.store.records import facts_of
 from bot.web.access import request_of, run_of
 from bot.web.keys import SERVICES
-from runners.protocol import CHECKPOINT_FOLDER, LOG_FOLDER
+from runners.protocol import LOG_FOLDER
 
 FORMS = {
     "json": (to_json, "application/json"),
@@ -40,7 +40,7 @@ async def _told(request: web.Request, name: str) -> web.Response:
     records = []
     for one in facts:
         folder = await services.logs_of(one.run_id)
-        seen = await asyncio.to_thread(look, folder / LOG_FOLDER, folder / CHECKPOINT_FOLDER)
+        seen = await asyncio.to_thread(look, folder / LOG_FOLDER, await services.weights_of(one.run_id))
         records.append(record(one, seen))
     write, kind = FORMS[request.match_info["form"]]
     return web.Response(text=write(records), content_type=kind, charset="utf-8", headers={"Cache-Control": "no-store"})

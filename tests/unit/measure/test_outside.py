@@ -47,7 +47,7 @@ def test_every_built_in_metric_has_its_value(name: Builtin, value: float, unit: 
 def test_what_was_not_told_is_not_measured(name: Builtin) -> None:
     found = built_in(name, known(Outside()))
     assert (found.value, found.reason) == (None, "no_points")
-    why = "no readable safetensors file of this run is kept here" if "weights" in name else "the agent did not tell it"
+    why = "no readable safetensors file of this run is kept" if "weights" in name else "the agent did not tell it"
     assert found.sentence == f"{name} was not measured: {why}."
     assert built_in(name, {name: math.nan}).value is None
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.measure.weights import Weights, weights_of
+from bot.measure.weights import Weights, counted, header_end, last_checkpoint, weights_of
 
 
 def _file(folder: Path, name: str, header: object, room: int) -> None:
@@ -61,3 +61,25 @@ def test_headers_that_lie(tmp_path: Path, header: object, room: int) -> None:
 def test_a_header_that_claims_to_be_endless(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes((2**63).to_bytes(8, "little") + b"{}")
     assert weights_of(tmp_path) is None
+
+
+def test_a_file_without_tensors_holds_nothing(tmp_path: Path) -> None:
+    _file(tmp_path, "model.safetensors", {}, 0)
+    assert weights_of(tmp_path) == Weights(0, 0)
+
+
+def test_the_beginning_of_a_file_is_enough(tmp_path: Path) -> None:
+    _file(tmp_path, "model.safetensors", {"w": _tensor([10], 0, 40)}, 40)
+    whole = (tmp_path / "model.safetensors").read_bytes()
+    end = header_end(whole[:8], len(whole))
+    assert end == len(whole) - 40
+    assert counted(whole[:end], len(whole)) == Weights(10, 40)
+    assert counted(whole[: end - 1], len(whole)) is None
+    assert header_end(whole[:7], len(whole)) is None
+    assert header_end(whole[:8], end - 1) is None
+
+
+def test_which_files_are_the_last_checkpoint() -> None:
+    names = ["a/m-00001-of-00002.safetensors", "b/m-00001-of-00002.safetensors", "b/m-00002-of-00002.safetensors"]
+    assert last_checkpoint([*names, "z.pt"]) == tuple(names[1:])
+    assert last_checkpoint(["z.pt"]) == ()
