@@ -17,6 +17,7 @@ from aiohttp import ClientSession
 from gidgethub.aiohttp import GitHubAPI
 
 from bot.core.nouns import Permission, Person
+from bot.github.answers import CommitFacts, MergedPull, commit_of, merged_pull_of, person_of
 from bot.github.auth import AppKey
 
 AGENT = "benchbot"
@@ -109,7 +110,6 @@ class GitHub:
         """The pull request as it is now."""
         answer = await self._get(where, f"/pulls/{number}")
         head_repository = answer["head"].get("repo")
-        author = answer.get("user") or {"id": 0, "login": "ghost", "type": "User"}
         return PullFacts(
             number=number,
             title=answer["title"],
@@ -117,7 +117,7 @@ class GitHub:
             head_sha=answer["head"]["sha"],
             head_repository_id=head_repository["id"] if head_repository else None,
             base_ref=answer["base"]["ref"],
-            author=Person(id=author["id"], login=author["login"], kind=author.get("type", "User")),
+            author=person_of(answer.get("user")),
         )
 
     async def compare(self, where: Where, base: str, head: str) -> Compared:
@@ -139,6 +139,23 @@ class GitHub:
         path = f"/repos/{quote(full_name, safe='/')}/commits/{quote(ref, safe='')}"
         with _our_errors():
             return str((await self._api.getitem(path, oauth_token=token))["sha"])
+
+    async def branch(self, where: Where, name: str) -> str:
+        """The commit at the tip of a branch; Gone when there is no such branch."""
+        return str((await self._get(where, f"/branches/{quote(name, safe='')}"))["commit"]["sha"])
+
+    async def commits(self, where: Where, ref: str) -> AsyncIterator[CommitFacts]:
+        """All commits that a ref leads to, newest first; whoever has seen enough stops asking."""
+        async for commit in self._iterate(where, f"/commits?sha={quote(ref, safe='')}&per_page=100"):
+            yield commit_of(commit)
+
+    async def pull_of_commit(self, where: Where, sha: str) -> MergedPull | None:
+        """The merged pull request by which a commit came to its branch; None for one that was pushed."""
+        pulls = await self._get(where, f"/commits/{sha}/pulls?per_page=100")
+        merged = [pull for pull in pulls if pull.get("merged_at")]
+        # a commit may stand in several; the one that it is the merge of goes first
+        merged.sort(key=lambda pull: pull.get("merge_commit_sha") != sha)
+        return merged_pull_of(merged[0]) if merged else None
 
     async def latest_release(self, where: Where) -> str:
         """The tag of the latest release; Gone when there is none."""

@@ -82,6 +82,35 @@ class CheckAsked(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pushed(Event):
+    """A branch or tag was made, moved or deleted. `ref` is its full name; the side that is not there is empty.
+
+    `forced` when `before` is no longer in the history of `after`.
+    """
+
+    ref: str
+    before: str
+    after: str
+    forced: bool
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released(Event):
+    """Something happened to a release: published, edited, deleted and more of GitHub's words.
+
+    `target` is the branch or commit that the tag was (or would be) made from, not always what it names now.
+    """
+
+    action: str
+    release_id: int
+    tag: str
+    target: str
+    draft: bool
+    prerelease: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RepositoryChanged(Event):
     """The repository was renamed, transferred, made public or private; ids stay."""
 
@@ -142,6 +171,8 @@ def read_event(event: str, payload: Mapping[str, Any]) -> Event | None:
         "pull_request": _pull_changed,
         "check_run": _check_run,
         "check_suite": _check_suite,
+        "push": _pushed,
+        "release": _released,
         "repository": _repository,
     }
     if event not in readers or _dig(payload, "repository", "id") is None or _dig(payload, "installation", "id") is None:
@@ -225,6 +256,32 @@ def _check_suite(p: Mapping[str, Any], common: dict[str, Any]) -> Event | None:
         head_sha=suite["head_sha"],
         external_id="",
         identifier="",
+    )
+
+
+def _pushed(p: Mapping[str, Any], common: dict[str, Any]) -> Event:
+    before, after = (str(p[side]) for side in ("before", "after"))
+    return Pushed(
+        **common,
+        ref=str(p["ref"]),
+        # forty zeros stand for no commit
+        before=before if before.strip("0") else "",
+        after=after if after.strip("0") else "",
+        forced=p.get("forced") is True,
+        deleted=p.get("deleted") is True,
+    )
+
+
+def _released(p: Mapping[str, Any], common: dict[str, Any]) -> Event:
+    release = p["release"]
+    return Released(
+        **common,
+        action=str(p["action"]),
+        release_id=int(release["id"]),
+        tag=str(release["tag_name"]),
+        target=str(release.get("target_commitish") or ""),
+        draft=release.get("draft") is True,
+        prerelease=release.get("prerelease") is True,
     )
 
 

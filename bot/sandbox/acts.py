@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from bot.sandbox import bare
-from bot.sandbox.hooks import Happening, Hooks
-from bot.sandbox.shapes import Shapes
+from bot.sandbox.pull_acts import PullActs
 from bot.sandbox.state import (
     Account,
     App,
@@ -15,7 +13,6 @@ from bot.sandbox.state import (
     Reaction,
     Repository,
     Review,
-    State,
     invalid,
     pull_of,
 )
@@ -25,13 +22,8 @@ REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes
 REVIEWS = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}
 
 
-class Acts:
+class Acts(PullActs):
     """Every method changes the state and tells the Apps. Raises Problem where GitHub would refuse."""
-
-    def __init__(self, state: State, shapes: Shapes, hooks: Hooks) -> None:
-        self.state = state
-        self.shapes = shapes
-        self.hooks = hooks
 
     # ---- comments ---------------------------------------------------------------------------------------------------
 
@@ -85,109 +77,6 @@ class Acts:
             **more,
         }
         self._tell("issue_comment", fields, repository, who)
-
-    # ---- pull requests ----------------------------------------------------------------------------------------------
-
-    async def open_pull(
-        self,
-        repository: Repository,
-        who: Account,
-        title: str,
-        body: str,
-        *,
-        head: tuple[Repository, str],
-        base: str = "",
-    ) -> Pull:
-        """A pull request from a branch of this repository or of a fork."""
-        source, branch = head
-        base_ref = base or repository.default_branch
-        head_sha = await bare.resolve(source.folder, f"heads/{branch}")
-        now = self.state.clock()
-        pull = Pull(
-            id=self.state.new_id(),
-            number=max(repository.pulls, default=0) + 1,
-            author=who,
-            title=title,
-            body=body,
-            base_ref=base_ref,
-            base_sha=await bare.resolve(repository.folder, f"heads/{base_ref}"),
-            head_repository=source,
-            head_ref=branch,
-            head_sha=head_sha,
-            created_at=now,
-            updated_at=now,
-        )
-        await self._bring_head(repository, pull)
-        repository.pulls[pull.number] = pull
-        await self._tell_pull("opened", repository, pull, who)
-        return pull
-
-    async def look_at_branches(self, source: Repository, who: Account) -> None:
-        """After a push: every open pull request whose branch moved shows the new head."""
-        for repository in list(self.state.repositories.values()):
-            for pull in repository.pulls.values():
-                if not pull.open or pull.head_repository is not source:
-                    continue
-                tip = await bare.resolve(source.folder, f"heads/{pull.head_ref}")
-                if tip == pull.head_sha:
-                    continue
-                before, pull.head_sha = pull.head_sha, tip
-                pull.updated_at = self.state.clock()
-                pull.happenings.append((pull.updated_at, f"{who.login} pushed {tip[:10]}"))
-                await self._bring_head(repository, pull)
-                await self._tell_pull("synchronize", repository, pull, who, before=before, after=tip)
-
-    async def close(self, repository: Repository, number: int, who: Account, *, merge: bool = False) -> None:
-        """Close a pull request, merged or not. A merge moves the base branch to a merge commit."""
-        pull = pull_of(repository, number)
-        if merge:
-            base = await bare.resolve(repository.folder, f"heads/{pull.base_ref}")
-            await self._merge(repository, pull, base)
-        pull.closed_at = pull.updated_at = self.state.clock()
-        pull.merged = merge
-        pull.happenings.append((pull.closed_at, f"{who.login} {'merged' if merge else 'closed'} this"))
-        await self._tell_pull("closed", repository, pull, who)
-
-    async def reopen(self, repository: Repository, number: int, who: Account) -> None:
-        """Open a closed pull request again."""
-        pull = pull_of(repository, number)
-        if pull.open or pull.merged:
-            raise invalid("PullRequest", "state", "cannot be reopened")
-        pull.closed_at, pull.updated_at = None, self.state.clock()
-        pull.happenings.append((pull.updated_at, f"{who.login} reopened this"))
-        await self._tell_pull("reopened", repository, pull, who)
-
-    async def _merge(self, repository: Repository, pull: Pull, base: str) -> None:
-        merged = await bare.git(repository.folder, "merge-tree", "--write-tree", base, pull.head_sha)
-        identity = ("-c", "user.name=local", "-c", "user.email=local@localhost")
-        message = f"Merge pull request #{pull.number} from {pull.head_ref}"
-        parents = ("-p", base, "-p", pull.head_sha)
-        tree = merged.decode().split()[0]
-        made = await bare.git(repository.folder, *identity, "commit-tree", tree, *parents, "-m", message)
-        await bare.git(repository.folder, "update-ref", f"refs/heads/{pull.base_ref}", made.decode().strip())
-
-    async def _bring_head(self, repository: Repository, pull: Pull) -> None:
-        """The head under `refs/pull/N/head`, fetched from the fork where it comes from one."""
-        ref = f"refs/pull/{pull.number}/head"
-        source = pull.head_repository
-        if source is not None and source is not repository:
-            await bare.git(
-                repository.folder, "fetch", "--quiet", str(source.folder), f"+refs/heads/{pull.head_ref}:{ref}"
-            )
-        else:
-            await bare.git(repository.folder, "update-ref", ref, pull.head_sha)
-
-    async def files(self, repository: Repository, pull: Pull) -> list[bare.Changed]:
-        """What the pull request changes, from where it left its base."""
-        base = await bare.merge_base(repository.folder, pull.base_sha, pull.head_sha) or pull.base_sha
-        return await bare.changed(repository.folder, base, pull.head_sha)
-
-    async def _tell_pull(self, action: str, repository: Repository, pull: Pull, who: Account, **more: Any) -> None:
-        files = await self.files(repository, pull)
-        commits = len(await bare.commits_between(repository.folder, pull.base_sha, pull.head_sha))
-        whole = self.shapes.whole_pull(repository, pull, files, commits)
-        fields = {"action": action, "number": pull.number, "pull_request": whole, **more}
-        self._tell("pull_request", fields, repository, who)
 
     # ---- reviews ----------------------------------------------------------------------------------------------------
 
@@ -282,11 +171,6 @@ class Acts:
     def _tell_check(self, action: str, repository: Repository, check: CheckRun, who: Account, **more: Any) -> None:
         fields = {"action": action, "check_run": self.shapes.check(repository, check), **more}
         self._tell("check_run", fields, repository, who, only=check.app)
-
-    def _tell(
-        self, event: str, fields: dict[str, Any], repository: Repository, who: Account, only: App | None = None
-    ) -> None:
-        self.hooks.tell(Happening(event=event, fields=fields, repository=repository, sender=who, only=only))
 
 
 def _text(body: str) -> None:

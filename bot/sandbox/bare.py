@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,9 @@ _ENV = {name: value for name, value in os.environ.items() if not name.startswith
     "GIT_CONFIG_NOSYSTEM": "1",
     "LC_ALL": "C",
 }
+_LAYOUT = "%H%x00%T%x00%P%x00%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%cI%x00%B"
+_FIELDS = 1 + _LAYOUT.count("%x00")
+_SHA = 40
 _STATUS = {"A": "added", "D": "removed", "M": "modified", "R": "renamed", "C": "copied", "T": "changed"}
 
 
@@ -70,6 +74,23 @@ async def git(folder: Path, *words: str, stdin: bytes = b"", extra: Mapping[str,
     return out
 
 
+def refs(folder: Path) -> dict[str, str]:
+    """Every branch and tag, by its full name, with what it names. Raises GitFailedError."""
+    command = [
+        "git",
+        f"--git-dir={folder}",
+        "for-each-ref",
+        "--format=%(objectname) %(refname)",
+        "refs/heads",
+        "refs/tags",
+    ]
+    ended = subprocess.run(command, capture_output=True, env=_ENV, check=False)
+    if ended.returncode != 0:
+        raise GitFailedError(f"git for-each-ref: {ended.stderr.decode(errors='replace').strip()}")
+    pairs = (line.partition(" ") for line in ended.stdout.decode(errors="replace").splitlines())
+    return {name: sha for sha, _, name in pairs}
+
+
 async def resolve(folder: Path, ref: str) -> str:
     """The commit of a branch, tag or (shortened) sha, as the API reads refs. Raises Problem 404."""
     for name in (f"refs/heads/{ref}", f"refs/{ref}", f"refs/tags/{ref}", ref):
@@ -83,12 +104,29 @@ async def resolve(folder: Path, ref: str) -> str:
 
 async def commit(folder: Path, sha: str) -> Commit:
     """One commit. Raises Problem 404."""
-    layout = "%H%x00%T%x00%P%x00%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%cI%x00%B"
     try:
-        shown = await git(folder, "show", "--no-patch", f"--format={layout}", "--end-of-options", sha)
+        (found,) = await log(folder, sha, at_most=1)
     except GitFailedError:
         raise not_found() from None
-    found, tree, parents, an, ae, ad, cn, ce, cd, message = shown.decode(errors="replace").split("\0", 9)
+    return found
+
+
+async def log(
+    folder: Path, sha: str, *words: str, without: Iterable[str] = (), at_most: int | None = None
+) -> list[Commit]:
+    """A commit and all that it leads to, newest first; nothing that those of `without` lead to.
+
+    `words` are options of `git log`, such as `--since`. Raises GitFailedError.
+    """
+    options = ["log", "-z", f"--format={_LAYOUT}", "--stdin", *([] if at_most is None else [f"--max-count={at_most}"])]
+    wanted = "".join(f"{line}\n" for line in (sha, *(f"^{other}" for other in without)))
+    shown = (await git(folder, *options, *words, stdin=wanted.encode())).decode(errors="replace")
+    fields = shown.split("\0")
+    return [_commit(fields[at : at + _FIELDS]) for at in range(0, len(fields) - _FIELDS + 1, _FIELDS)]
+
+
+def _commit(fields: list[str]) -> Commit:
+    found, tree, parents, an, ae, ad, cn, ce, cd, message = fields
     return Commit(
         sha=found,
         tree=tree,
@@ -97,6 +135,50 @@ async def commit(folder: Path, sha: str) -> Commit:
         committer=Signature(name=cn, email=ce, date=cd),
         message=message.strip(),
     )
+
+
+async def leads_to(folder: Path, older: str, newer: str) -> bool:
+    """Whether one commit is among the ancestors of another, or the same."""
+    try:
+        await git(folder, "merge-base", "--is-ancestor", older, newer)
+    except GitFailedError:
+        return False
+    return True
+
+
+async def first_with(folder: Path, older: str, tip: str) -> str:
+    """The commit by which an older one came to a branch: itself, or the first on the branch's own line that has it."""
+    line = (await git(folder, "rev-list", "--first-parent", "--reverse", tip)).decode().split()
+    if older in line:
+        return older
+    for sha in line:
+        if await leads_to(folder, older, sha):
+            return sha
+    return tip
+
+
+async def touched(folder: Path, shas: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+    """For each commit the letter (A, M, D, T) and path of every file that differs from its first parent."""
+    words = (
+        "diff-tree",
+        "--stdin",
+        "-r",
+        "--root",
+        "--no-renames",
+        "--diff-merges=first-parent",
+        "--name-status",
+        "-z",
+    )
+    asked = "".join(f"{sha}\n" for sha in dict.fromkeys(shas))
+    shown = iter((await git(folder, *words, stdin=asked.encode())).decode(errors="replace").split("\0"))
+    found: dict[str, list[tuple[str, str]]] = {}
+    files: list[tuple[str, str]] = []
+    for word in shown:
+        if len(word) >= _SHA:
+            files = found.setdefault(word, [])
+        elif word:
+            files.append((word, next(shown)))
+    return found
 
 
 async def commits_between(folder: Path, base: str, head: str) -> list[str]:

@@ -1,6 +1,8 @@
 """JSON of accounts, Apps, repositories and commits, one method per kind of thing. See `shapes`."""
 
 import base64
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -56,9 +58,10 @@ _REPOSITORY_TEMPLATES = {
 class RepositoryShapes:
     """Renders state for one origin, such as `http://127.0.0.1:8000`."""
 
-    def __init__(self, origin: str) -> None:
+    def __init__(self, origin: str, accounts: Mapping[str, Account]) -> None:
         self.web = origin
         self.api = origin + API
+        self._accounts = accounts
 
     # ---- who ------------------------------------------------------------------------------------------------------
 
@@ -193,10 +196,52 @@ class RepositoryShapes:
                 "tree": {"sha": commit.tree, "url": f"{url}/git/trees/{commit.tree}"},
                 "comment_count": 0,
             },
-            # mail addresses are not matched with accounts here
-            "author": None,
-            "committer": None,
+            "author": self._user_of(commit.author),
+            "committer": self._user_of(commit.committer),
             "parents": parents,
+        }
+
+    def _user_of(self, who: bare.Signature) -> Json | None:
+        account = self._account_of(who)
+        return None if account is None else self.user(account)
+
+    def _account_of(self, who: bare.Signature) -> Account | None:
+        """Everybody's mail address begins with the login here."""
+        return self._accounts.get(who.email.partition("@")[0].lower())
+
+    def pushed_commit(
+        self, repository: Repository, commit: bare.Commit, files: list[tuple[str, str]], *, distinct: bool
+    ) -> Json:
+        """A commit in a `push` webhook; `files` as `bare.touched` tells them."""
+        letters = {"added": "A", "removed": "D", "modified": "MT"}
+        return {
+            "id": commit.sha,
+            "tree_id": commit.tree,
+            "distinct": distinct,
+            "message": commit.message,
+            "timestamp": commit.committer.date,
+            "url": f"{self.web}/{repository.full_name}/commit/{commit.sha}",
+            "author": self._pushing(commit.author),
+            "committer": self._pushing(commit.committer),
+            **{name: [path for letter, path in files if letter in known] for name, known in letters.items()},
+        }
+
+    def _pushing(self, who: bare.Signature) -> Json:
+        account = self._account_of(who)
+        named = {"name": who.name, "email": who.email, "date": who.date}
+        return named | ({"username": account.login} if account else {})
+
+    def branch(self, repository: Repository, name: str, commit: bare.Commit) -> Json:
+        """branch-with-protection"""
+        url = f"{self.api}/repos/{repository.full_name}/branches/{quote(name, safe='')}"
+        nothing = {"enforcement_level": "off", "contexts": [], "checks": []}
+        return {
+            "name": name,
+            "commit": self.commit(repository, commit),
+            "_links": {"self": url, "html": f"{self.web}/{repository.full_name}/tree/{quote(name)}"},
+            "protected": False,
+            "protection": {"enabled": False, "required_status_checks": nothing},
+            "protection_url": f"{url}/protection",
         }
 
     def changed(self, repository: Repository, file: bare.Changed, head: str) -> Json:
@@ -268,7 +313,7 @@ def node_id(kind: str, number: int) -> str:
 
 
 def _signature(who: bare.Signature) -> Json:
-    return {"name": who.name, "email": who.email, "date": who.date}
+    return {"name": who.name, "email": who.email, "date": iso(datetime.fromisoformat(who.date).timestamp())}
 
 
 def association(repository: Repository, account: Account) -> str:

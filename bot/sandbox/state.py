@@ -163,6 +163,9 @@ class Pull:
     updated_at: float
     closed_at: float | None = None
     merged: bool = False
+    # who merged it, and the commit of the base branch that it became
+    merged_by: Account | None = None
+    merge_sha: str = ""
     locked: bool = False
     comments: list[Comment] = field(default_factory=list)
     reviews: list[Review] = field(default_factory=list)
@@ -192,6 +195,8 @@ class Repository:
     checks: list[CheckRun] = field(default_factory=list)
     runs: list[WorkflowRun] = field(default_factory=list)
     releases: list[tuple[int, str, float]] = field(default_factory=list)
+    # branches and tags as they were when somebody last looked: what differs from it was pushed since
+    refs: dict[str, str] = field(default_factory=dict)
 
     @property
     def full_name(self) -> str:

@@ -24,7 +24,7 @@ class Sandbox:
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.state = State(folder, clock)
-        self.shapes = Shapes(self.state.origin)
+        self.shapes = Shapes(self.state.origin, self.state.accounts)
         self.hooks = Hooks(self.state, self.shapes)
         self.acts = Acts(self.state, self.shapes, self.hooks)
         self.hub = Hub(state=self.state, shapes=self.shapes, acts=self.acts, hooks=self.hooks)
@@ -97,6 +97,7 @@ class Sandbox:
             folder=bare_folder.resolve(),
             created_at=self.state.clock(),
             private=private,
+            refs=bare.refs(bare_folder),
         )
         self.state.repositories[repository.id] = repository
         return repository
@@ -133,6 +134,21 @@ class Sandbox:
         await bare.git(repository.folder, "update-ref", f"refs/heads/{branch}", made)
         await self.acts.look_at_branches(repository, self.add_account(login))
         return made
+
+    async def move_branch(self, repository: Repository, login: str, branch: str, sha: str) -> None:
+        """Let a branch, an old or a new one, name a commit that is there: a push of the account, forced or not."""
+        await bare.git(repository.folder, "update-ref", f"refs/heads/{branch}", sha)
+        await self.acts.look_at_branches(repository, self.add_account(login))
+
+    async def delete_branch(self, repository: Repository, login: str, branch: str) -> None:
+        """Take a branch away; its open pull requests are closed."""
+        await bare.git(repository.folder, "update-ref", "-d", f"refs/heads/{branch}")
+        await self.acts.look_at_branches(repository, self.add_account(login))
+
+    async def merge(self, repository: Repository, login: str, number: int, *, squash: bool = False) -> str:
+        """Merge a pull request; the commit that its base branch has now."""
+        await self.acts.close(repository, number, self.add_account(login), merge=True, squash=squash)
+        return repository.pulls[number].merge_sha
 
     async def delivered(self) -> None:
         """Returns when no webhook waits."""

@@ -25,6 +25,8 @@ EVENTS = frozenset(
         "pull_request_review",
         "check_run",
         "check_suite",
+        "push",
+        "release",
         "repository",
         "installation",
         "installation_repositories",

@@ -50,6 +50,8 @@ class Inbox(Worker[Delivery]):
             CheckAsked: self._check_asked,
             RepositoryChanged: self._repository_changed,
         }
+        if type(event) not in handlers:
+            return Change(state="done", writes=(self._repository(event),))
         writes = await handlers[type(event)](row, event)
         return Change(state="done", writes=(self._repository(event), *writes))
 

@@ -1,8 +1,10 @@
-"""A GitHub that knows nothing but its own description."""
+"""A GitHub that knows nothing but its own description, and the local GitHub judged by it."""
 
 import json
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +15,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bot.github.auth import AppKey
 from bot.github.client import GitHub, Where
+from bot.sandbox.shapes import API
+from bot.sandbox.world import Sandbox
 from tests.contracts.vendor_answers import vendor_answer
-from tests.harness.github_contract import RestContract, middleware
+from tests.harness.github_contract import RestContract, WebhookContract, middleware
+from tests.harness.land import Land
 
 REPOSITORY = "/repositories/7"
 WHERE = Where(repository_id=7, installation_id=5)
@@ -105,3 +110,43 @@ async def vendor(contract: RestContract, private_key: str) -> AsyncIterator[Vend
         made.show("POST", "/app/installations/5/access_tokens", 201, token="ghs_ours")
         yield made
     assert made.violations == [], "\n".join(made.violations)
+
+
+@dataclass
+class Place:
+    """A sandbox whose calls are judged; `violations` must be empty at the end."""
+
+    sandbox: Sandbox
+    land: Land
+    violations: list[str]
+
+    @property
+    def where(self) -> Where:
+        (installation,) = self.sandbox.state.installations.values()
+        return Where(repository_id=self.land.repository.id, installation_id=installation.id)
+
+    def github(self, session: ClientSession) -> GitHub:
+        """Our own client, as the App."""
+        app = self.land.app
+        return GitHub(session, AppKey(app.id, app.private_key, self.sandbox.api_url))
+
+    def told(self, event: str) -> list[Any]:
+        """What the App was told of an event, oldest first."""
+        return [each.payload for each in self.sandbox.hooks.waiting if each.event == event]
+
+
+@pytest.fixture
+async def place(tmp_path: Path, contract: RestContract) -> AsyncIterator[Place]:
+    """The land in a sandbox; calls, answers and webhooks are judged at the end."""
+    violations: list[str] = []
+    sandbox = Sandbox(tmp_path / "github", time.time)
+    sandbox.hooks.held = True
+    await sandbox.start(middlewares=[middleware(contract, API, violations)])
+    try:
+        yield Place(sandbox, await Land.settle(sandbox, tmp_path, "http://127.0.0.1:9/webhook"), violations)
+        assert violations == [], "\n".join(violations)
+        hooks = WebhookContract()
+        for delivery in sandbox.hooks.waiting:
+            assert hooks.check(delivery.event, delivery.payload) == []
+    finally:
+        await sandbox.stop()

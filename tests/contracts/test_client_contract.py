@@ -1,12 +1,14 @@
 """Every method of our client against a server that judges its calls by GitHub's description and answers with GitHub's
 own examples. What the local GitHub may misunderstand in the same way as we do is found here."""
 
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 import pytest
 
 from bot.core.nouns import Person
-from bot.github.client import Compared, PullFacts
+from bot.github.answers import CommitFacts, MergedPull
+from bot.github.client import Compared, Gone, PullFacts
 from tests.contracts.conftest import CHECK, REPOSITORY, SHA, WHERE, Vendor
 from tests.contracts.vendor_answers import vendor_answer
 
@@ -98,6 +100,46 @@ async def test_pulls_with_head(vendor: Vendor) -> None:
     others = [{**pull, "state": "closed"}, {**pull, "head": {**pull["head"], "sha": "b" * 40}}]
     vendor.put("GET", f"{REPOSITORY}/commits/{SHA}/pulls", [pull, *others])
     assert await vendor.github.pulls_with_head(WHERE, SHA) == (1347,)
+
+
+async def test_branch(vendor: Vendor) -> None:
+    vendor.show("GET", f"{REPOSITORY}/branches/feature/a#1")
+    assert await vendor.github.branch(WHERE, "feature/a#1") == "7fd1a60b01f91b314f59955a4e4d4e80d8edf11d"
+    with pytest.raises(Gone):
+        await vendor.github.branch(WHERE, "gone")
+
+
+async def test_commits_of_two_pages(vendor: Vendor) -> None:
+    path = f"{REPOSITORY}/commits"
+    (commit,) = vendor_answer(vendor.contract, "GET", path, 200)
+    link = {"Link": f'<{vendor.api_url}{path}?per_page=100&page=2>; rel="next"'}
+    unknown = {**commit, "sha": "b" * 40, "author": None, "parents": []}
+    vendor.put("GET", path, [commit], headers=link)
+    vendor.put("GET", path, [unknown, {**unknown, "author": {}}])
+    seen = [each async for each in vendor.github.commits(WHERE, "feature/a+b")]
+    at = datetime(2011, 4, 14, 16, 0, 49, tzinfo=UTC).timestamp()
+    first = CommitFacts(sha=SHA, parents=(SHA,), author="octocat", committed_at=at, subject="Fix all the bugs")
+    nobody = CommitFacts(sha="b" * 40, parents=(), author="Monalisa Octocat", committed_at=at, subject=first.subject)
+    assert seen == [first, nobody, nobody]
+    assert (first.first_parent, nobody.first_parent) == (SHA, "")
+    assert dict(vendor.calls[-2].query) == {"sha": "feature/a+b", "per_page": "100"}
+
+
+async def test_the_pull_request_of_a_commit(vendor: Vendor) -> None:
+    path = f"{REPOSITORY}/commits/{SHA}/pulls"
+    (pull,) = vendor_answer(vendor.contract, "GET", path, 200)
+    merged = {**pull, "number": 2, "merged_at": "2026-01-01T00:00:00Z", "merge_commit_sha": "b" * 40}
+    ours = {**merged, "number": 3, "merge_commit_sha": SHA}
+    unmerged = {**pull, "merged_at": None}
+    vendor.put("GET", path, [unmerged, merged, ours]).put("GET", path, [unmerged, merged]).put("GET", path, [unmerged])
+    author = Person(id=1, login="octocat", kind="User")
+    assert await vendor.github.pull_of_commit(WHERE, SHA) == MergedPull(
+        number=3, title="Amazing new feature", author=author, merge_sha=SHA
+    )
+    found = await vendor.github.pull_of_commit(WHERE, SHA)
+    assert found is not None
+    assert found.number == 2
+    assert await vendor.github.pull_of_commit(WHERE, SHA) is None
 
 
 async def test_repository(vendor: Vendor) -> None:

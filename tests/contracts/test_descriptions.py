@@ -156,5 +156,7 @@ def test_every_example_of_a_webhook_is_read() -> None:
     assert read["Reviewed"] >= 3
     assert read["CheckAsked"] >= 3
     assert read["RepositoryChanged"] >= 5
+    assert read["Pushed"] >= 5
+    assert read["Released"] >= 5
     # none of GitHub's examples is a comment on a pull request
     assert "Commented" not in read

@@ -3,9 +3,6 @@
 import asyncio
 import base64
 import time
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jwt
@@ -14,46 +11,9 @@ from aiohttp import ClientSession
 from github import Auth, Github, GithubIntegration
 
 from bot.github.auth import AppKey
-from bot.github.client import GitHub, Gone, Where
-from bot.sandbox.shapes import API
-from bot.sandbox.world import Sandbox
-from tests.harness.github_contract import RestContract, WebhookContract, middleware
-from tests.harness.land import FULL_NAME, Land
-
-
-@dataclass
-class Place:
-    """A sandbox whose calls are judged; `violations` must be empty at the end."""
-
-    sandbox: Sandbox
-    land: Land
-    violations: list[str]
-
-    @property
-    def where(self) -> Where:
-        (installation,) = self.sandbox.state.installations.values()
-        return Where(repository_id=self.land.repository.id, installation_id=installation.id)
-
-
-@pytest.fixture(scope="module")
-def contract() -> RestContract:
-    return RestContract()
-
-
-@pytest.fixture
-async def place(tmp_path: Path, contract: RestContract) -> AsyncIterator[Place]:
-    violations: list[str] = []
-    sandbox = Sandbox(tmp_path / "github", time.time)
-    sandbox.hooks.held = True
-    await sandbox.start(middlewares=[middleware(contract, API, violations)])
-    try:
-        yield Place(sandbox, await Land.settle(sandbox, tmp_path, "http://127.0.0.1:9/webhook"), violations)
-        assert violations == [], "\n".join(violations)
-        hooks = WebhookContract()
-        for delivery in sandbox.hooks.waiting:
-            assert hooks.check(delivery.event, delivery.payload) == []
-    finally:
-        await sandbox.stop()
+from bot.github.client import GitHub, Gone
+from tests.contracts.conftest import Place
+from tests.harness.land import FULL_NAME
 
 
 async def test_what_a_person_does(place: Place) -> None:

@@ -224,7 +224,7 @@ def _json(text: str | bytes | None) -> Any:
 
 def _route(path: str, item: Json) -> Route:
     # these may hold slashes: names of branches and paths of files
-    wide = {"path", "basehead", "ref", "tree_sha", "sha"}
+    wide = {"path", "basehead", "branch", "ref", "tree_sha", "sha"}
     pattern = re.sub(r"\\\{(\w+)\\\}", lambda found: ".+" if found[1] in wide else "[^/]+", re.escape(path))
     return Route(path, re.compile(pattern), len(re.sub(r"\{\w+\}", "", path)), item)
 

@@ -45,7 +45,16 @@ benchmarks:
 on_approval: {benchmarks: "@classification", on: local}
 """
 PERMISSIONS = {"contents": "read", "pull_requests": "write", "issues": "write", "checks": "write"}
-EVENTS = ("issue_comment", "pull_request", "pull_request_review", "check_run", "check_suite", "repository")
+EVENTS = (
+    "issue_comment",
+    "pull_request",
+    "pull_request_review",
+    "check_run",
+    "check_suite",
+    "push",
+    "release",
+    "repository",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,13 +78,20 @@ async def list_files(call: Call) -> web.StreamResponse:
 
 @ROUTES.below("PUT", "/pulls/{number}/merge", "contents:write", right="write")
 async def merge(call: Call) -> web.StreamResponse:
-    """A merge commit on the base branch."""
-    pull = pull_of(call.repository, call.number("number"))
+    """A merge commit on the base branch, or one commit of all changes."""
+    pull, sent = pull_of(call.repository, call.number("number")), await call.body()
+    method = sent.get("merge_method") or "merge"
+    if method not in ("merge", "squash"):
+        raise Problem(405, "Rebase merges are not allowed on this repository.")
     if not pull.open:
         raise Problem(405, "Pull Request is not mergeable")
-    await call.hub.acts.close(call.repository, pull.number, call.who, merge=True)
-    sha = await bare.resolve(call.repository.folder, f"heads/{pull.base_ref}")
-    return web.json_response({"sha": sha, "merged": True, "message": "Pull Request successfully merged"})
+    if sent.get("sha") not in (None, pull.head_sha):
+        raise Problem(409, "Head branch was modified. Review and try the merge again.")
+    try:
+        await call.hub.acts.close(call.repository, pull.number, call.who, merge=True, squash=method == "squash")
+    except bare.GitFailedError:
+        raise Problem(405, "Pull Request is not mergeable") from None
+    return web.json_response({"sha": pull.merge_sha, "merged": True, "message": "Pull Request successfully merged"})
 
 
 @ROUTES.below("GET", "/pulls/{number}/reviews", _READ)

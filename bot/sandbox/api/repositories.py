@@ -4,7 +4,7 @@ from aiohttp import web
 
 from bot.sandbox import bare
 from bot.sandbox.api.base import APP_ITSELF, Call, Routes
-from bot.sandbox.state import not_found
+from bot.sandbox.state import Problem, not_found
 
 ROUTES = Routes()
 # how GitHub's five roles look to those who know only the older four
@@ -40,14 +40,44 @@ async def show_permission(call: Call) -> web.StreamResponse:
 
 @ROUTES.below("GET", "/commits/{sha}/pulls", "pull_requests:read")
 async def list_pulls_of_commit(call: Call) -> web.StreamResponse:
-    """Pull requests that hold the commit."""
-    sha = await bare.resolve(call.repository.folder, call.request.match_info["sha"])
+    """Merged pull requests that brought a commit of the default branch; for another commit, open ones that hold it."""
+    folder, repository = call.repository.folder, call.repository
+    sha = await bare.resolve(folder, call.request.match_info["sha"])
+    main = await bare.resolve(folder, f"heads/{repository.default_branch}")
+    arrived = await bare.leads_to(folder, sha, main)
     found = []
-    for pull in call.repository.pulls.values():
-        held = await bare.commits_between(call.repository.folder, pull.base_sha, pull.head_sha)
-        if sha in held:
-            found.append(pull)
+    for pull in repository.pulls.values():
+        if pull.merged if arrived else pull.open:
+            held = await bare.commits_between(folder, pull.base_sha, pull.head_sha)
+            if sha == pull.merge_sha or sha in held:
+                found.append(pull)
     return call.page(found, lambda pull: call.hub.shapes.pull(call.repository, pull))
+
+
+@ROUTES.below("GET", "/commits", "contents:read")
+async def list_commits(call: Call) -> web.StreamResponse:
+    """All that a ref leads to, newest first; by author (login or mail address), time and path."""
+    query, repository = call.request.query, call.repository
+    tip = await bare.resolve(repository.folder, query.get("sha") or repository.default_branch)
+    words = [f"--{name}={query[name]}" for name in ("since", "until") if query.get(name)]
+    if query.get("author"):
+        # everybody's mail address begins with the login here
+        name = query["author"]
+        words += ["--fixed-strings", f"--author=<{name}" + (">" if "@" in name else "@")]
+    if query.get("path"):
+        words += ["--", f":(literal){query['path']}"]
+    commits = await bare.log(repository.folder, tip, *words)
+    return call.page(commits, lambda commit: call.hub.shapes.commit(repository, commit))
+
+
+@ROUTES.below("GET", "/branches/{branch:.+}", "contents:read")
+async def show_branch(call: Call) -> web.StreamResponse:
+    """One branch, with the commit at its tip."""
+    name, folder = call.request.match_info["branch"], call.repository.folder
+    sha = bare.refs(folder).get(f"refs/heads/{name}")
+    if sha is None:
+        raise Problem(404, "Branch not found")
+    return web.json_response(call.hub.shapes.branch(call.repository, name, await bare.commit(folder, sha)))
 
 
 @ROUTES.below("GET", "/commits/{ref:.+}", "contents:read")

@@ -15,6 +15,8 @@ from bot.github.events import (
     CheckAsked,
     Commented,
     PullChanged,
+    Pushed,
+    Released,
     RepositoryChanged,
     Reviewed,
     Signed,
@@ -153,6 +155,28 @@ def test_buttons() -> None:
     assert (again.action, again.identifier) == ("rerequested", "")
     assert read_event("check_run", {**COMMON, "action": "completed", "check_run": run}) is None
     assert read_event("check_suite", {**COMMON, "action": "completed", "check_suite": run}) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seen"),
+    [("0" * 40, SHA, ("", SHA)), (SHA, "b" * 40, (SHA, "b" * 40)), (SHA, "0" * 40, (SHA, ""))],
+)
+def test_a_push(before: str, after: str, seen: tuple[str, str]) -> None:
+    moved = {"before": before, "after": after, "forced": True, "deleted": not seen[1]}
+    event = read_event("push", {**COMMON, "ref": "refs/heads/a/b", **moved})
+    assert isinstance(event, Pushed)
+    assert (event.ref, event.before, event.after) == ("refs/heads/a/b", *seen)
+    assert (event.forced, event.deleted) == (True, not seen[1])
+    assert read_event("push", {**COMMON, "ref": "refs/heads/a/b", "before": before}) is None
+
+
+def test_a_release() -> None:
+    release = {"id": 9, "tag_name": "v1.0", "target_commitish": "main", "draft": False, "prerelease": True}
+    event = read_event("release", {**COMMON, "action": "published", "release": release})
+    assert isinstance(event, Released)
+    assert (event.action, event.release_id, event.tag, event.target) == ("published", 9, "v1.0", "main")
+    assert (event.draft, event.prerelease) == (False, True)
+    assert read_event("release", {**COMMON, "action": "published", "release": {"id": 9}}) is None
 
 
 def test_a_renamed_repository() -> None:

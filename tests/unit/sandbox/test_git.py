@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.sandbox.state import Token
+from bot.sandbox.state import Problem, Token
 from bot.sandbox.world import Sandbox
 from tests.harness.land import FULL_NAME, Land
 
@@ -62,9 +62,11 @@ async def test_a_push_moves_the_pull_request(place: Place) -> None:
     assert (await place.git("push", "-q", folder="c"))[0] == 0
     _, tip = await place.git("rev-parse", "HEAD", folder="c")
     assert place.land.pull.head_sha == tip.strip()
-    (told,) = place.sandbox.hooks.waiting
-    assert told.payload["action"] == "synchronize"
-    assert told.payload["after"] == tip.strip()
+    pushed, synchronized = place.sandbox.hooks.waiting
+    assert (pushed.event, pushed.payload["ref"]) == ("push", "refs/heads/faster")
+    assert pushed.payload["sender"]["login"] == "ada"
+    assert synchronized.payload["action"] == "synchronize"
+    assert synchronized.payload["after"] == pushed.payload["after"] == tip.strip()
     _, ref = await place.git("ls-remote", place.url(), "refs/pull/1/head")
     assert ref.split()[0] == tip.strip()
 
@@ -95,3 +97,49 @@ async def test_one_commit_can_be_fetched_by_its_sha(place: Place) -> None:
     head = place.land.pull.head_sha
     await place.git("init", "-q", "c")
     assert (await place.git("fetch", "-q", "--depth", "1", place.url(), head, folder="c"))[0] == 0
+
+
+async def test_what_is_pushed_by_git_is_told(place: Place) -> None:
+    """A new branch, a rewritten one and a deleted one; a push that moves nothing tells nothing."""
+    token = place.sandbox.token_of("ada")
+    await place.git("clone", "-q", place.url(f"ada:{token}"), "c")
+    _, main = await place.git("rev-parse", "HEAD", folder="c")
+    for words in (
+        ("HEAD:refs/heads/next",),
+        ("HEAD:refs/heads/next",),
+        ("--force", "HEAD~1:refs/heads/next"),
+        ("--delete", "next"),
+        ("HEAD:refs/tags/v1", "HEAD:refs/tags/v2", "HEAD:refs/tags/v3", "HEAD:refs/tags/v4"),
+        ("HEAD:refs/tags/v5",),
+    ):
+        assert (await place.git("push", "-q", "origin", *words, folder="c"))[0] == 0
+    told = [each.payload for each in place.sandbox.hooks.waiting if each.event == "push"]
+    assert [(p["ref"], p["created"], p["deleted"], p["forced"]) for p in told] == [
+        ("refs/heads/next", True, False, False),
+        ("refs/heads/next", False, False, True),
+        ("refs/heads/next", False, True, False),
+        ("refs/tags/v5", True, False, False),  # of more than three tags at once GitHub tells nobody
+    ]
+    assert told[0]["head_commit"]["id"] == told[1]["before"] == main.strip()
+    assert told[0]["commits"] == []  # main has them already
+    assert (told[0]["before"], told[2]["after"], told[2]["head_commit"]) == ("0" * 40, "0" * 40, None)
+
+
+async def test_a_pull_request_that_is_merged_by_hand(place: Place) -> None:
+    token = place.sandbox.token_of("ada")
+    await place.git("clone", "-q", place.url(f"ada:{token}"), "c")
+    assert (await place.git("merge", "-q", "--no-ff", "-m", "By hand", "origin/faster", folder="c"))[0] == 0
+    _, merge = await place.git("rev-parse", "HEAD", folder="c")
+    await place.git("commit", "-q", "--allow-empty", "-m", "More", folder="c")
+    assert (await place.git("push", "-q", folder="c"))[0] == 0
+    pull = place.land.pull
+    assert (pull.merged, pull.merge_sha) == (True, merge.strip())
+    assert pull.merged_by is place.sandbox.state.account("ada")
+
+
+async def test_a_pull_request_whose_branch_is_deleted(place: Place) -> None:
+    await place.sandbox.delete_branch(place.land.repository, "ada", "faster")
+    assert (place.land.pull.open, place.land.pull.merged) == (False, False)
+    with pytest.raises(Problem):
+        await place.sandbox.acts.reopen(place.land.repository, 1, place.sandbox.state.account("ada"))
+    assert [each.payload.get("action") for each in place.sandbox.hooks.waiting] == [None, "closed"]
