@@ -7,11 +7,15 @@ from typing import Literal
 
 _TIME_UNITS = {"s", "sec", "seconds", "ms", "us", "µs", "ns", "min", "minutes", "h", "hours", "s/step", "ms/step"}
 _MEMORY_UNITS = {"b", "bytes", "kb", "kib", "mb", "mib", "gb", "gib"}
+# with a small s: FLOPS and TFLOPS are as often meant to be a second's
+_COUNT_UNITS = {f"{prefix}{noun}" for prefix in ("", "k", "M", "G", "T", "P") for noun in ("FLOPs", "MACs")}
 _RATE_UNIT = re.compile(r"[a-z]+/(s|sec|second)", re.IGNORECASE)
 
 _ERRORS = {"error", "errors", "err", "wer", "cer", "mae", "mse", "rmse", "nll", "perplexity", "ppl", "loss", "losses"}
 _ACCURACIES = {"acc", "accuracy", "top1", "top5", "miou", "iou", "f1", "auc", "auroc", "dice"}
 _LATENCIES = {"latency"}
+# times of these are latencies: of one call, not of the work as a whole
+_INFERENCES = {"inference", "infer"}
 # `step_time_ms`, `seconds_per_step`, `time_to_accuracy`; but not `ms_ssim` or `time_steps`
 _TIME = re.compile(
     r"(^|_)(time|times|runtime|walltime|duration|seconds|secs|sec|ms|milliseconds)"
@@ -29,12 +33,16 @@ def guess_kind(name: str, unit: str) -> Literal["accuracy", "loss", "time", "mem
         return "accuracy"
     if words & _LATENCIES:
         return "latency"
-    if unit.lower() in _TIME_UNITS or is_rate(name, unit):
+    if is_rate(name, unit):
         return "time"
+    if unit in _COUNT_UNITS:
+        return "count"
+    if unit.lower() in _TIME_UNITS:
+        return "latency" if words & _INFERENCES else "time"
     if unit.lower() in _MEMORY_UNITS:
         return "memory"
     if _TIME.search("_".join(_list(name))):
-        return "time"
+        return "latency" if words & _INFERENCES else "time"
     if words & _ERRORS:
         return "loss"
     if words & _ACCURACIES or "mAP" in re.split(r"[^A-Za-z]+", name):
@@ -48,7 +56,7 @@ def guess_lower_or_higher(name: str, unit: str, kind: str) -> Literal["higher", 
     """Which direction is better, None unless certain."""
     words = _words(name)
     if kind == "count":
-        return "lower" if words & _COUNTS else None
+        return "lower" if words & _COUNTS or unit in _COUNT_UNITS else None
     if kind == "accuracy":
         # an error in percent points is of this kind too
         return "lower" if words & _ERRORS else "higher"

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from bot.measure.metrics import Amount, Metric, complete
+from bot.measure.comparison import Evidence
+from bot.measure.metrics import Amount, Metric, Sample, complete
 from bot.measure.picking import find_curve, measured
 from bot.measure.readers import read_folder
 from bot.measure.reading import Reading
+from bot.measure.verdict import judge
 
 
 def _reading(folder: Path, **curves: list[float]) -> Reading:
@@ -43,6 +45,18 @@ def _metric(name: str = "x", **declared: object) -> Metric:
         ("peak_memory", "MB", "memory", "lower"),
         ("latency", "ms", "latency", "lower"),
         ("score", "", "other", None),
+        # what a script may report of a model
+        ("FLOPs", "", "count", "lower"),
+        ("cost", "GFLOPs", "count", "lower"),
+        ("forward", "MMACs", "count", "lower"),
+        ("speed", "TFLOPS", "other", None),
+        ("achieved_flops_per_sec", "GFLOPs", "time", "higher"),
+        ("params", "", "count", "lower"),
+        ("inference", "ms", "latency", "lower"),
+        ("inference_time_p99", "", "latency", "lower"),
+        ("inference_accuracy", "pp", "accuracy", "higher"),
+        ("inference_fps", "", "time", "higher"),
+        ("inference", "", "other", None),
     ],
 )
 def test_kind_and_direction_are_guessed_only_where_they_are_certain(
@@ -51,6 +65,29 @@ def test_kind_and_direction_are_guessed_only_where_they_are_certain(
     metric = complete(name, {"tag": name, "unit": unit} if unit else {"tag": name})
     assert metric.better == better
     assert metric.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "tolerance", "noise", "per", "pick"),
+    [("flops", "GFLOPs", 0.001, 0.0, "seed", "last"), ("inference", "ms", 0.05, 0.03, "machine", "median")],
+)
+def test_flops_and_latency_that_a_script_reports_have_their_defaults(
+    name: str, unit: str, tolerance: float, noise: float, per: str, pick: str
+) -> None:
+    metric = _metric(name, unit=unit, gate=True)
+    assert (metric.scale, metric.tolerance, metric.noise) == ("log", tolerance, noise)
+    assert (metric.per, metric.pick) == (per, pick)
+
+
+def test_flops_are_turned_into_their_unit_and_one_run_of_each_side_is_enough(tmp_path: Path) -> None:
+    metric = complete("flops", {"tag": "flops", "unit": "GFLOPs", "written": "FLOPs", "gate": True})
+    head, base = (
+        measured(metric, _reading(tmp_path / str(value), flops=[value]), {}).value or 0.0 for value in (4.2e9, 4.1e9)
+    )
+    assert (head, base) == (pytest.approx(4.2), pytest.approx(4.1))
+    more, same = ((Sample(value=value, seed=1, machine="m", commit="c"),) for value in (head, base))
+    assert judge(Evidence(metric=metric, head=more, base=same, paired=False)).verdict == "regression"
+    assert judge(Evidence(metric=metric, head=same, base=same, paired=False)).verdict == "no change"
 
 
 @pytest.mark.parametrize(
