@@ -26,6 +26,7 @@ from bot.store.migrate import migrate
 from bot.web import application
 from bot.workers import keeping, reaper
 from bot.workers.base import Worker
+from bot.workers.branches import Branches
 from bot.workers.catchup import redeliver_missed
 from bot.workers.inbox import Inbox
 from bot.workers.leases import Leases
@@ -34,6 +35,7 @@ from bot.workers.machines import Machines
 from bot.workers.objects import Objects
 from bot.workers.outbox import Outbox
 from bot.workers.requests import Requests
+from bot.workers.schedules import Schedules
 from runners.backends import find_backends
 from runners.backends.base import Backend, BackendError, BackendSettings
 
@@ -105,8 +107,9 @@ class Bot:
 
 def workers(services: Services) -> tuple[Worker[Any], ...]:
     """One of each; those that need GitHub only where there is one."""
-    with_github = (Inbox(services), Outbox(services)) if services.github is not None else ()
-    return (Requests(services), Leases(services), Machines(services), Objects(services), *with_github)
+    with_github = (Inbox(services), Outbox(services), Branches(services), Schedules(services))
+    always = (Requests(services), Leases(services), Machines(services), Objects(services))
+    return always + (with_github if services.github is not None else ())
 
 
 def build_backends(settings: Settings, database: Database, github: GitHub | None = None) -> Mapping[str, Backend]:

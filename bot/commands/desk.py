@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Executable
 
-from bot.core.calls import within_caps
+from bot.core.calls import plan_of, with_history, within_caps
 from bot.core.nouns import Call, Plan, Refusal
+from bot.core.planning import may_reuse
 from bot.store.database import Database
+from bot.store.history import base_runs
 from bot.store.ledger import accounts
 
 
@@ -21,6 +23,14 @@ class Desk:
     base_url: str
     prefix: str
     trigger: str
+
+    async def plan(self, call: Call) -> Plan | Refusal:
+        """The leases of a call as its worker would plan them now, or why there are none."""
+        planned = plan_of(call, self.prefix)
+        if isinstance(planned, Refusal) or not may_reuse(call.command):
+            return planned
+        async with self.database.read() as tx:
+            return with_history(call, planned, await base_runs(tx, call, planned))
 
     async def too_much(self, call: Call, planned: Plan) -> Refusal | None:
         """Why the plan would be more than requests may cost together now; its own worker asks again, and decides."""

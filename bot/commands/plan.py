@@ -2,7 +2,6 @@
 
 from bot.commands.desk import Desk, Outcome
 from bot.core.budget import must_confirm, usd
-from bot.core.calls import plan_of
 from bot.core.grammar import Spec
 from bot.core.nouns import Call, Plan, PlannedLease, Refusal
 from bot.core.options import OPTIONS
@@ -24,7 +23,7 @@ SPEC = Spec(
 
 async def handle(call: Call, desk: Desk) -> Outcome:
     """The plan as Markdown; nothing is started."""
-    planned = plan_of(call, desk.prefix)
+    planned = await desk.plan(call)
     if isinstance(planned, Refusal):
         return Outcome(refusal=planned)
     no = await desk.too_much(call, planned)
@@ -67,9 +66,11 @@ def order_text(lease: PlannedLease) -> str:
     """The runs of a lease in order, `H B B H`, with the number of seeds where they are not in pairs."""
     letters = " ".join(run.side[0].upper() for run in lease.runs)
     seeds = len({run.seed for run in lease.runs})
+    against = f", against {lease.reused} base runs of the history" if lease.reused else ""
     if lease.until_decided:
-        return f"{letters} ({FIRST_SEEDS} to {seeds} seeds, until decided)"
-    return letters if any(run.pair is not None for run in lease.runs) else f"{letters} ({seeds} seeds)"
+        return f"{letters} ({FIRST_SEEDS} to {seeds} seeds, until decided{against})"
+    paired = any(run.pair is not None for run in lease.runs)
+    return letters if paired else f"{letters} ({seeds} seeds{against})"
 
 
 def metric_text(metric: Metric) -> str:

@@ -1,7 +1,6 @@
 """`/benchmark <targets>`: train head and base, compare, and answer."""
 
 from bot.commands.desk import Desk, Outcome
-from bot.core.calls import plan_of
 from bot.core.grammar import Spec
 from bot.core.nouns import Call, Refusal
 from bot.core.options import OPTIONS
@@ -20,7 +19,7 @@ SPEC = Spec(
 
 async def handle(call: Call, desk: Desk) -> Outcome:
     """Check the plan now, so that a no comes at once; the request's worker makes the same plan again."""
-    planned = plan_of(call, desk.prefix)
+    planned = await desk.plan(call)
     no = planned if isinstance(planned, Refusal) else await desk.too_much(call, planned)
     if no is not None:
         return Outcome(refusal=no)

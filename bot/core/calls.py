@@ -8,7 +8,8 @@ from bot.core.grammar import render
 from bot.core.markdown import PREFIX
 from bot.core.nouns import Call, Command, Plan, PlannedLease, Refusal, RepoConfig
 from bot.core.options import MOST_SEEDS
-from bot.core.planning import DEFAULT_PAIRS, MOST_LEASES, PlanInputs, again, is_auto, plan
+from bot.core.planning import DEFAULT_PAIRS, MOST_LEASES, PlanInputs, again, is_auto, may_reuse, plan, reuse
+from bot.measure.estimate import REUSED_BASE
 
 
 def plan_of(call: Call, prefix: str = PREFIX) -> Plan | Refusal:
@@ -18,6 +19,19 @@ def plan_of(call: Call, prefix: str = PREFIX) -> Plan | Refusal:
         return planned
     excess = over_budget(planned, call)
     return refused(excess, call, prefix) if excess else planned
+
+
+def with_history(call: Call, planned: Plan, base_runs: Sequence[int]) -> Plan:
+    """The plan without runs of a base that was measured often enough before; `base_runs` counts them for each lease."""
+    if not may_reuse(call.command):
+        return planned
+    leases = [
+        reuse(lease, known, call.hardware[lease.hardware])
+        if known >= REUSED_BASE and any(run.side == "base" for run in lease.runs)
+        else lease
+        for lease, known in zip(planned.leases, base_runs, strict=True)
+    ]
+    return replace(planned, leases=tuple(leases))
 
 
 def repeats_of(call: Call, planned: Plan, suspects: Sequence[PlannedLease]) -> Plan | Refusal:

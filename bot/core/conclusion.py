@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bot.core.nouns import BenchmarkReport, Reason, RunReport, Side
-from bot.core.reasons import reason
+from bot.core.nouns import BenchmarkReport, RunReport, Side
+from bot.core.reasons import Reason, reason
 from bot.measure.confirming import confirm, is_suspected, unconfirmed
 from bot.measure.patterns import declared
 from bot.measure.verdict import Comparison, Verdict, judge_report, overall

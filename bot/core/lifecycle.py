@@ -64,6 +64,14 @@ LIFECYCLES: Mapping[str, Mapping[str, State]] = {
         "kept": State(("gone",), "poked when nobody wants it: a newer one of its name, another try, retention"),
         "gone": State(()),
     },
+    "branch": {
+        "watched": State(("watched", "gone"), "poked by pushes to it, looked at each day"),
+        "gone": State(("watched",), "poked by a push, when there is something again"),
+    },
+    "schedule": {
+        "armed": State(("armed", "gone"), "due when it is time"),
+        "gone": State(("armed",), "armed again by a configuration that names it"),
+    },
     "message": {
         "pending": State(("sent", "dropped"), "due at once; repeated with growing pauses while GitHub is away"),
         "sent": State(("pending", "sent", "dropped"), "set to pending when something else is to be shown"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bot.core.money import Limits, total_usd
+from bot.core.reasons import Reason
 from bot.measure.metrics import Metric
 from bot.measure.outside import UNTOLD, Outside
 from bot.measure.verdict import Comparison, Verdict
@@ -103,7 +104,8 @@ class ScriptsSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """What runs by itself, on approval or on a schedule: `text` is the command line it stands for, without prefix."""
+    """What runs by itself, such as on approval or on a schedule: `text` is the command line that it stands for, without
+    prefix."""
 
     name: str
     text: str
@@ -121,6 +123,8 @@ class RepoConfig:
     scripts: ScriptsSource | None = None
     benchmarks: Mapping[str, Benchmark] = field(default_factory=dict)
     on_approval: Trigger | None = None
+    on_push: Trigger | None = None
+    on_release: Trigger | None = None
     schedules: tuple[Trigger, ...] = ()
     keep_good: int = 10
     keep_bad: int = 3
@@ -267,6 +271,7 @@ class PlannedLease:
     simulated: str = ""  # what the hardware only pretends to have
     stop_diverged: bool = False  # a run is stopped when one of its metrics is no number any more
     until_decided: bool = False  # its later seeds are run only while they could still decide something
+    reused: int = 0  # base runs of the history that stand in for runs of the base on this machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,19 +290,6 @@ class Plan:
     def unpriced(self) -> tuple[str, ...]:
         """The hardware whose price nobody knows."""
         return tuple(dict.fromkeys(lease.hardware for lease in self.leases if lease.estimate_usd is None))
-
-
-# ---- why something ended ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """Why a run, lease or request ended: a code of `core.reasons`, a sentence, whose fault, whether to try again."""
-
-    code: str
-    sentence: str
-    fault: Literal["user", "infra", "us"]
-    retry: bool = False
 
 
 # ---- a report -----------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from bot.core.wording import code, did_you_mean
 # what this version knows but cannot do yet: an option, or one value of an option; each gets a clear refusal
 NOT_YET = frozenset(
     {
-        "fresh",
         "wheel",
         "vs=accepted",
         "vs=version",

@@ -62,20 +62,25 @@ def run_work(call: Call, lease: PlannedLease, place: Place) -> Work:
     )
 
 
+def command_of(benchmark: Benchmark, lease: PlannedLease) -> str:
+    """The command of a benchmark in the scenario and initialisation of a lease."""
+    chosen = [variant.args for variant in benchmark.scenarios if variant.name == lease.scenario]
+    chosen += [variant.args for variant in benchmark.inits if variant.name == lease.init]
+    return with_args(benchmark.run, " ".join(args for args in chosen if args))
+
+
 def with_args(command: str, args: str) -> str:
     """The command with the text `args` in place of `{args}`; every other placeholder stays."""
     return _PIECES.sub(lambda found: args if found[0] == "{args}" else found[0], command)
 
 
 def _run(benchmark: Benchmark, lease: PlannedLease, run: PlannedRun, run_id: str, place: Place) -> RunWork:
-    chosen = [variant.args for variant in benchmark.scenarios if variant.name == lease.scenario]
-    chosen += [variant.args for variant in benchmark.inits if variant.name == lease.init]
     words = {"seed": str(run.seed), "scenario": lease.scenario, "init": lease.init, **lease.parameters}
     return RunWork(
         id=run_id,
         side=run.side,
         seed=run.seed,
-        command=with_args(benchmark.run, " ".join(args for args in chosen if args)),
+        command=command_of(benchmark, lease),
         words=words,
         raw={},
         env=_environment(lease, run),

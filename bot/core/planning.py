@@ -86,6 +86,19 @@ def again(lease: PlannedLease) -> PlannedLease:
     return replace(lease, runs=runs, until_decided=False)
 
 
+def reuse(lease: PlannedLease, base_runs: int, hardware: Hardware) -> PlannedLease:
+    """The lease without runs of the base: so many of its history stand in for them."""
+    heads = [run for run in lease.runs if run.side == "head"]
+    runs = tuple(replace(run, position=place) for place, run in enumerate(heads))
+    estimate = most_usd(hardware.most_usd_per_hour, lease.timeout_s * len(runs), lease.hosts)
+    return replace(lease, runs=runs, reused=base_runs, estimate_usd=estimate)
+
+
+def may_reuse(command: Command) -> bool:
+    """Whether a base that was measured before would do: by seeds, and not asked to be run anew."""
+    return "seeds" in command.options and not command.options.get("fresh")
+
+
 def is_auto(command: Command) -> bool:
     """Whether seeds are added only until the verdict is decided."""
     return command.options.get("seeds") == "auto"
@@ -93,8 +106,8 @@ def is_auto(command: Command) -> bool:
 
 def asks(lease: PlannedLease, run: PlannedRun) -> bool:
     """Whether this run begins a round of seeds that may not be needed any more."""
-    begins = run.position % 2 == 0 and run.position >= 2 * FIRST_SEEDS
-    return lease.until_decided and begins
+    first = min(other.position for other in lease.runs if other.seed == run.seed)
+    return lease.until_decided and run.seed > FIRST_SEEDS and run.position == first
 
 
 def order(command: Command, *, head_only: bool = False) -> tuple[PlannedRun, ...]:

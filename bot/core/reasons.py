@@ -1,11 +1,19 @@
 """Why things end: each code with its sentence, whose fault it is, and whether another machine is worth a try."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from bot.core.nouns import Reason
-
 Fault = Literal["user", "infra", "us"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why a run, lease or request ended: a code of REASONS, a sentence, whose fault it is, whether to try again."""
+
+    code: str
+    sentence: str
+    fault: Fault
+    retry: bool = False
 
 
 def _reason(code: str, fault: Fault, sentence: str, *, retry: bool = False) -> Reason:

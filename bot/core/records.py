@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from bot.core.nouns import Input, PlannedLease, Side
 from bot.measure.metrics import Metric
 from bot.measure.outside import Outside
@@ -42,3 +44,19 @@ class RunFacts:
     outside: Outside
     cost_usd: float
     artifacts: tuple[KeptArtifact, ...]
+
+
+class SampleLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One value of one run. `value` is in the unit of the metric, `commit` 40 hex digits, `machine` what tells one
+    machine from another, `at` when it was measured, in seconds since the epoch."""
+
+    benchmark: str
+    metric: str
+    commit: str
+    value: float
+    scenario: str = "default"
+    init: str = "default"
+    hardware: str = "local"
+    seed: int = 0
+    machine: str = ""
+    at: float = 0.0

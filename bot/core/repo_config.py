@@ -12,12 +12,15 @@ from bot.core.nouns import Benchmark, Command, ConfigFault, Hardware, Refusal, R
 from bot.core.options import OPTIONS, OptionError, not_yet
 from bot.core.planning import PlanInputs, plan
 from bot.core.targets import resolve_targets
+from bot.core.timing import wrong_field
 from bot.core.wording import code
 from bot.core.yaml12 import read_tree
 
 CONFIG_PATH = ".github/benchmark.yml"
 VERSION = "1"
-KEYS = ("version", "python", "setup", "setup_inputs", "scripts", "benchmarks", "on_approval", "schedules", "retention")
+# what starts without a command, besides schedules; each is a field of RepoConfig
+TRIGGERS = ("on_approval", "on_push", "on_release")
+KEYS = ("version", "python", "setup", "setup_inputs", "scripts", "benchmarks", *TRIGGERS, "schedules", "retention")
 SCRIPTS_KEYS = ("repository", "ref")
 RETENTION_KEYS = ("good", "bad")
 TIMING_KEYS = ("cron", "timezone")
@@ -26,14 +29,6 @@ MOST_BENCHMARKS = 500
 MOST_FAULTS = 100
 # how many leases are too many is decided when a trigger fires: most benchmarks may then be left out by their paths
 _ANY_NUMBER = 1_000_000
-# field, lowest, highest, names that may stand for numbers
-_CRON = (
-    ("minute", 0, 59, ()),
-    ("hour", 0, 23, ()),
-    ("day of the month", 1, 31, ()),
-    ("month", 1, 12, ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")),
-    ("day of the week", 0, 7, ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
-)
 
 
 def load(text: str, hardware: Collection[str] | None) -> RepoConfig | tuple[ConfigFault, ...]:
@@ -68,10 +63,13 @@ def _config(root: Field, hardware: Sequence[str] | None) -> RepoConfig:
         keep_good=_keep(retention.get("good"), defaults.keep_good),
         keep_bad=_keep(retention.get("bad"), defaults.keep_bad),
     )
+    found = {key: _trigger(key.removeprefix("on_"), fields[key], config) for key in TRIGGERS if key in fields}
     return replace(
         config,
-        on_approval=_trigger("approval", fields["on_approval"], config) if "on_approval" in fields else None,
         schedules=_schedules(fields.get("schedules"), config),
+        on_approval=found.get("on_approval"),
+        on_push=found.get("on_push"),
+        on_release=found.get("on_release"),
     )
 
 
@@ -194,32 +192,15 @@ def _cron(field: Field | None) -> str:
     text = field.text() if field else None
     if field is None or text is None:
         return ""
-    parts = text.split()
-    if len(parts) != len(_CRON):
+    try:
+        wrong = wrong_field(text)
+    except ValueError:
         field.fault(
-            f"{code(text)} has {len(parts)} fields; a schedule has five.",
+            f"{code(text)} has {len(text.split())} fields; a schedule has five.",
             'minute, hour, day, month, day of the week: `"30 2 * * *"` is 02:30 every day.',
         )
         return text
-    for part, (what, lowest, highest, names) in zip(parts, _CRON, strict=True):
-        if not all(_cron_item(item, lowest, highest, names) for item in part.split(",")):
-            field.fault(f"{code(part)} is no {what} of a schedule: it goes from {lowest} to {highest}.")
+    if wrong is not None:
+        place, what, form = wrong
+        field.fault(f"{code(text.split()[place])} is no {what} of a schedule: it goes {form}.")
     return text
-
-
-def _cron_item(item: str, lowest: int, highest: int, names: Sequence[str]) -> bool:
-    found = re.fullmatch(r"(\*|[0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?(?:/([0-9]{1,2}))?", item.lower())
-    if found is None or (found[1] == "*" and found[2]):
-        return False
-    numbers = []
-    for word in (found[1], found[2]):
-        if word in (None, "*"):
-            continue
-        if word in names:
-            numbers.append(names.index(word) + lowest)
-        elif word.isdigit():
-            numbers.append(int(word))
-        else:
-            return False
-    inside = all(lowest <= number <= highest for number in numbers) and numbers == sorted(numbers)
-    return inside and (found[3] is None or int(found[3]) > 0)

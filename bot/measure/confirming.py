@@ -39,7 +39,8 @@ def confirm(first: Comparison, second: Comparison) -> Comparison:
         Evidence(
             metric=first.metric,
             head=first.head + second.head,
-            base=first.base + second.base,
+            # both were compared with the same history
+            base=tuple(dict.fromkeys(first.base + second.base)),
             # samples without a pair are not taken for one
             paired=True,
             failed_head=first.failed_head + second.failed_head,

@@ -2,7 +2,8 @@
 
 import math
 
-from bot.core.nouns import BenchmarkReport, Reason, Report, RunReport
+from bot.core.nouns import BenchmarkReport, Report, RunReport
+from bot.core.reasons import Reason
 from bot.measure.verdict import Comparison
 from bot.report.check import conclusion
 

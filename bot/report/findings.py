@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.core.conclusion import deciding
-from bot.core.nouns import BenchmarkReport, Reason, Report, RunReport
+from bot.core.nouns import BenchmarkReport, Report, RunReport
 from bot.core.options import MOST_PAIRS, MOST_SEEDS
+from bot.core.reasons import Reason
 from bot.core.words import quoted
 from bot.measure.verdict import Comparison, Verdict
 

@@ -6,17 +6,9 @@ from dataclasses import dataclass, replace
 from bot.core.budget import waiting_sentence
 from bot.core.conclusion import conclude, join
 from bot.core.money import total_usd
-from bot.core.nouns import (
-    BenchmarkReport,
-    Call,
-    Link,
-    PlannedLease,
-    Reason,
-    Report,
-    RunReport,
-)
+from bot.core.nouns import BenchmarkReport, Call, Link, PlannedLease, Report, RunReport
 from bot.core.planning import reproduce_command
-from bot.core.reasons import reason
+from bot.core.reasons import Reason, reason
 from bot.measure.verdict import Comparison
 from bot.store.codec import load
 from bot.store.database import Transaction

@@ -13,7 +13,7 @@ from bot.store.tables import Lease, Request
 def new_request(database: Database, request_id: str, trigger: str, kind: str, call: Call, now: float) -> Executable:
     """The row of an accepted call; a trigger that has made one already makes no other.
 
-    `kind` is command, approval, button or local.
+    `kind` is command, approval, button, local or one of `store.history.REMEMBERED`.
     """
     values = {
         "id": request_id,

@@ -26,6 +26,7 @@ from bot.store.facts import allow, allowed_shas, cancel_requests, comment_body, 
 from bot.store.messages import show
 from bot.store.requests import new_request
 from bot.store.tables import Head, Request
+from bot.workers.baselines import Ends, baseline_of
 from bot.workers.outbox import marker
 
 # verbs whose answer depends on the configuration at the base
@@ -278,24 +279,14 @@ class Conversation:
 
     async def _baseline(self, facts: Facts, command: Command) -> tuple[str, str] | Refusal:
         """The commit that `vs=` means now, and its name for people."""
+        ends = Ends(
+            head_sha=facts.head_sha,
+            base_ref=facts.pull.base_ref,
+            base_sha=facts.compared.base_sha,
+            merge_base_sha=facts.compared.merge_base_sha,
+        )
         word = str(command.options.get("vs", "merge-base"))
-        kind, _, ref = word.partition(":")
-        github, where = self.services.api, facts.where
-        try:
-            if kind == "base":
-                return facts.compared.base_sha, facts.pull.base_ref
-            if kind == "self":
-                return facts.head_sha, "itself"
-            if kind == "release":
-                ref = await github.latest_release(where)
-                return await github.commit(where, f"tags/{ref}"), f"release {ref}"
-            if kind in ("tag", "branch", "sha"):
-                full = {"tag": f"tags/{ref}", "branch": f"heads/{ref}", "sha": ref}[kind]
-                return await github.commit(where, full), f"{kind} {ref}"
-        except Gone:
-            sentence = "There is no release yet." if kind == "release" else f"There is no {kind} {ref}."
-            return Refusal(code="unknown_baseline", sentence=sentence, hint="Leave `vs=` out for the merge-base.")
-        return facts.compared.merge_base_sha, f"merge-base with {facts.pull.base_ref}"
+        return await baseline_of(self.services.api, facts.where, word, ends)
 
     # ---- answers --------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ from bot.github.events import (
     Commented,
     Event,
     PullChanged,
+    Pushed,
+    Released,
     RepositoryChanged,
     Reviewed,
     read_event,
@@ -23,11 +25,14 @@ from bot.github.events import (
 from bot.report.check import config_check
 from bot.store.codec import dump
 from bot.store.facts import cancel_requests, outdate, remember_head, remember_repository
+from bot.store.history import look_again
 from bot.store.messages import show
+from bot.store.requests import new_request
 from bot.store.rows import Change
-from bot.store.tables import Delivery, Lease, Request
+from bot.store.tables import Delivery, Lease, Repository, Request
 from bot.workers.base import Worker
 from bot.workers.conversation import Conversation, where_of
+from bot.workers.unasked import NothingToRun, call_on, config_at
 
 Handler = Callable[[Delivery, Any], Coroutine[Any, Any, list[Executable]]]
 
@@ -49,21 +54,23 @@ class Inbox(Worker[Delivery]):
             PullChanged: self._pull_changed,
             CheckAsked: self._check_asked,
             RepositoryChanged: self._repository_changed,
+            Pushed: self._pushed,
+            Released: self._released,
         }
-        if type(event) not in handlers:
-            return Change(state="done", writes=(self._repository(event),))
         writes = await handlers[type(event)](row, event)
         return Change(state="done", writes=(self._repository(event), *writes))
 
     def _repository(self, event: Event) -> Executable:
-        values = {
+        return remember_repository(self.services.database, self._facts(event))
+
+    def _facts(self, event: Event) -> dict[str, Any]:
+        return {
             "id": event.repository_id,
             "full_name": event.full_name,
             "private": event.private,
             "default_branch": event.default_branch,
             "installation_id": event.installation_id,
         }
-        return remember_repository(self.services.database, values)
 
     async def _commented(self, row: Delivery, event: Commented) -> list[Executable]:
         if (
@@ -155,6 +162,28 @@ class Inbox(Worker[Delivery]):
                 chosen = chosen.where(Request.head_sha == event.head_sha)
             requests = (await tx.scalars(chosen.order_by(Request.created_at))).all()
         return await Conversation(self.services, event, row.id, row.received_at).button(event, requests)
+
+    async def _pushed(self, row: Delivery, event: Pushed) -> list[Executable]:
+        if event.ref != f"refs/heads/{event.default_branch}":
+            return []
+        return [look_again(self.services.database, event.repository_id, self.services.clock())]
+
+    async def _released(self, row: Delivery, event: Released) -> list[Executable]:
+        """What the configuration of the released commit says; a tag that is moved to another one is another release."""
+        if event.action != "published" or event.draft:
+            return []
+        services, now = self.services, self.services.clock()
+        repository = Repository(**self._facts(event))
+        try:
+            sha = await services.api.commit(where_of(event), f"tags/{event.tag}")
+            config = await config_at(services, where_of(event), sha)
+            if config.on_release is None:
+                return []
+            call = await call_on(services, repository, sha, config.on_release.text, f"release {event.tag}")
+        except (Gone, Denied, NothingToRun):
+            return []
+        trigger = f"release:{event.repository_id}:{event.release_id}:{sha}"
+        return [new_request(services.database, services.new_id(), trigger, "release", call, now)]
 
     async def _repository_changed(self, row: Delivery, event: RepositoryChanged) -> list[Executable]:
         renamed = update(Request).where(Request.repository_id == event.repository_id)

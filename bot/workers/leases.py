@@ -8,12 +8,14 @@ from sqlalchemy import Executable, delete, insert, update
 
 from bot.core.budget import BOOT_S, machine_limit_s
 from bot.core.conclusion import deciding
-from bot.core.nouns import Call, PlannedLease, Reason
+from bot.core.fingerprint import fingerprint_of
+from bot.core.nouns import Call, PlannedLease
 from bot.core.planning import asks
-from bot.core.reasons import reason
+from bot.core.reasons import Reason, reason
 from bot.measure.sequential import decided
 from bot.services import Services
 from bot.store.codec import dump, load
+from bot.store.history import REMEMBERED, Measured, history_of, remember
 from bot.store.leases import (
     artifacts_of,
     continue_runs,
@@ -28,7 +30,7 @@ from bot.store.rows import Change, poke
 from bot.store.tables import Artifact, Lease, Machine, Member, Request, Run
 from bot.workers.base import Worker
 from bot.workers.diverging import Divergence
-from bot.workers.measuring import Left, asks_for_weights, judge_lease
+from bot.workers.measuring import Judged, Left, Shipped, asks_for_weights, judge_lease
 from runners.protocol import CHECKPOINT_FOLDER, DEVICE_UNHEALTHY, INTERRUPTED, LOG_FOLDER
 
 # silence after which we look at the machine, and after which we call it lost
@@ -210,10 +212,7 @@ class Leases(Worker[Lease]):
         asks_now = behind < len(at.runs) and asks(at.planned, at.planned.runs[behind])
         if not asks_now or behind <= at.lease.looked or ended != list(at.runs[:behind]):
             return {}
-        left = await self._left(at, ended)
-        looked = await asyncio.to_thread(
-            judge_lease, at.request.call, at.planned, tuple(ended), left, at.lease.continued > 0
-        )
+        looked = await self._judged(at, tuple(ended))
         if not decided(deciding(looked.comparisons)):
             return {"looked": behind}
         return {"looked": behind, "planned": dump(replace(at.planned, runs=at.planned.runs[:behind]))}
@@ -230,17 +229,37 @@ class Leases(Worker[Lease]):
         return [update(Run).where(Run.id == running.id).values(stop=why)] if why else []
 
     async def _measure(self, at: _Loaded) -> Change:
-        left = await self._left(at, at.runs)
-        judged = await asyncio.to_thread(
-            judge_lease, at.request.call, at.planned, at.runs, left, at.lease.continued > 0
-        )
+        judged = await self._judged(at, at.runs)
         numbers = {
             "comparisons": dump(judged.comparisons),
             "notes": dump(judged.notes),
             "finished_at": self.services.clock(),
             "phase": "",
         }
-        return Change(state="done", values=numbers, writes=(self._tell(at.lease),))
+        remembered = self._remember(at, judged) if at.request.kind in REMEMBERED else []
+        return Change(state="done", values=numbers, writes=(self._tell(at.lease), *remembered))
+
+    async def _judged(self, at: _Loaded, runs: tuple[Run, ...]) -> Judged:
+        """What these runs have shipped, against what was measured of their base before."""
+        async with self.services.database.read() as tx:
+            history = await history_of(tx, load(Call, at.request.call), at.planned)
+        shipped = Shipped(
+            runs=runs,
+            left=await self._left(at, runs),
+            moved=at.lease.continued > 0,
+            history=history,
+        )
+        return await asyncio.to_thread(judge_lease, at.request.call, at.planned, shipped)
+
+    def _remember(self, at: _Loaded, judged: Judged) -> list[Executable]:
+        """What was measured of the default branch becomes history; runs of a pull request never do."""
+        call = load(Call, at.request.call)
+        if call.config is None or at.planned.benchmark not in call.config.benchmarks:
+            return []
+        fingerprint = fingerprint_of(call.config, at.planned, call.hardware.get(at.planned.hardware))
+        measured = [Measured(metric=one.metric, samples=one.head + one.base) for one in judged.comparisons]
+        services = self.services
+        return remember(services.database, at.request.repository_id, fingerprint, measured, services.clock())
 
     async def _left(self, at: _Loaded, runs: Sequence[Run]) -> dict[str, Left]:
         services, wanted = self.services, asks_for_weights(at.request.call, at.planned)

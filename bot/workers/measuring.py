@@ -1,9 +1,10 @@
 """From the files that runs shipped to comparisons: read, pick, judge. No rows are written here."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from bot.core.fingerprint import fingerprint_of, series_id
 from bot.core.nouns import Call, PlannedLease
 from bot.measure.metrics import Measurement, Metric, Sample
 from bot.measure.outside import OF_A_SIDE, OF_FAILED, known
@@ -48,6 +49,18 @@ class Left:
     weights: Weights | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shipped:
+    """What a lease has shipped: its runs with what each has left, by its id. One that has `moved` to another machine in
+    mid-run says nothing of how fast a machine is. `history` are samples of the base that were measured before, oldest
+    first, by the id of their series."""
+
+    runs: tuple[Run, ...]
+    left: Mapping[str, Left]
+    moved: bool = False
+    history: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
+
+
 def asks_for_weights(call: str, planned: PlannedLease) -> bool:
     """Whether a metric of the benchmark is about the last checkpoint."""
     config = load(Call, call).config
@@ -56,24 +69,22 @@ def asks_for_weights(call: str, planned: PlannedLease) -> bool:
     return any(metric.builtin in ("weights_count", "weights_size") for metric in metrics)
 
 
-def judge_lease(
-    call: str, planned: PlannedLease, runs: tuple[Run, ...], left: Mapping[str, Left], moved: bool = False
-) -> Judged:
+def judge_lease(call: str, planned: PlannedLease, shipped: Shipped) -> Judged:
     """Compare head and base of one lease for each metric of its benchmark.
 
-    A lease that has `moved` to another machine in mid-run says nothing of how fast a machine is.
-
-    `call` is the JSON of the Call that was pinned, `left` is by id of a run. Reads files, so it belongs in a thread.
+    `call` is the JSON of the Call that was pinned. Reads files, so it belongs in a thread.
     """
-    config = load(Call, call).config
+    pinned = load(Call, call)
+    config = pinned.config
     benchmark = config.benchmarks.get(planned.benchmark) if config else None
-    if benchmark is None:
+    if config is None or benchmark is None:
         return Judged((), ("The benchmark is not in the configuration of this request.",))
-    reads = tuple(_read(run, left[run.id]) for run in runs)
+    fingerprint = fingerprint_of(config, planned, pinned.hardware.get(planned.hardware))
+    reads = tuple(_read(run, shipped.left[run.id]) for run in shipped.runs)
     notes = [note for read in reads if read.reading for note in _notes(read)]
     comparisons = []
-    metrics = [metric for metric in benchmark.metrics if not (moved and metric.per == "machine")]
-    if moved:
+    metrics = [metric for metric in benchmark.metrics if not (shipped.moved and metric.per == "machine")]
+    if shipped.moved:
         dropped = [metric.name for metric in benchmark.metrics if metric not in metrics]
         notes.append(
             "The cloud took a machine back, and another one went on from the last checkpoint"
@@ -83,7 +94,8 @@ def judge_lease(
         expanded, left_out = expand(metric, _readings(reads, "base"), _readings(reads, "head"))
         notes += [left_out] if left_out else []
         for one in expanded:
-            comparison, told = _compare(one, reads, planned)
+            known = shipped.history.get(series_id(pinned.pull.repository_id, fingerprint, one), ())
+            comparison, told = _compare(one, reads, planned, known)
             comparisons.append(comparison)
             notes += told
     return Judged(tuple(comparisons), tuple(dict.fromkeys(notes))[:20])
@@ -117,7 +129,9 @@ def _notes(read: _Read) -> list[str]:
     return said
 
 
-def _compare(metric: Metric, reads: tuple[_Read, ...], planned: PlannedLease) -> tuple[Comparison, list[str]]:
+def _compare(
+    metric: Metric, reads: tuple[_Read, ...], planned: PlannedLease, history: tuple[Sample, ...]
+) -> tuple[Comparison, list[str]]:
     samples: dict[str, list[Sample]] = {"head": [], "base": []}
     failed = {"head": 0, "base": 0}
     missing = {"head": 0, "base": 0}
@@ -140,12 +154,14 @@ def _compare(metric: Metric, reads: tuple[_Read, ...], planned: PlannedLease) ->
                 pair=read.run.pair,
             )
         )
+    # whole pairs only: a failed run takes its partner out of the pairing, not out of the sight of people
+    paired = _paired(metric, planned)
     evidence = Evidence(
         metric=metric,
         head=tuple(samples["head"]),
-        base=tuple(samples["base"]),
-        # whole pairs only: a failed run takes its partner out of the pairing, not out of the sight of people
-        paired=_paired(metric, planned),
+        # a pair has its own base, whatever other machines have shown
+        base=(() if paired else history) + tuple(samples["base"]),
+        paired=paired,
         failed_head=failed["head"],
         failed_base=failed["base"],
         missing_head=missing["head"],

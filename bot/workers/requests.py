@@ -7,13 +7,15 @@ from typing import Any
 from sqlalchemy import Executable, insert, update
 
 from bot.core.budget import CONFIRM_S, must_confirm
-from bot.core.calls import plan_of, repeats_of, unasked, within_caps
+from bot.core.calls import plan_of, repeats_of, unasked, with_history, within_caps
 from bot.core.conclusion import suspected
-from bot.core.nouns import Call, Plan, PlannedLease, Reason, Refusal, Report
-from bot.core.reasons import reason
+from bot.core.nouns import Call, Plan, PlannedLease, Refusal, Report
+from bot.core.planning import may_reuse
+from bot.core.reasons import Reason, reason
 from bot.report.check import render_check
 from bot.report.comment import render_comment, short_notice
 from bot.store.codec import dump, load
+from bot.store.history import base_runs
 from bot.store.ledger import accounts, admit, extend
 from bot.store.messages import show
 from bot.store.reports import Rows, build, rows_of
@@ -56,6 +58,9 @@ class Requests(Worker[Request]):
         planned = plan_of(call, self.services.settings.prefix)
         if isinstance(planned, Refusal):
             return self._not_started(planned)
+        if may_reuse(call.command):
+            async with self.services.database.read() as tx:
+                planned = with_history(call, planned, await base_runs(tx, call, planned))
         if not row.confirmed_by and must_confirm(planned, call.limits):
             return await self._ask(row, call, planned)
         no = await admit(self.services.database, row, call, planned, now)

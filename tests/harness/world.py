@@ -30,6 +30,7 @@ from bot.services import Services
 from bot.settings import Settings
 from bot.store.codec import load
 from bot.store.database import Database
+from bot.store.memory import Branch, Schedule
 from bot.store.rows import CLAIM_S
 from bot.store.tables import Controlled, Delivery, Incident, Lease, Machine, Message, Object, Request
 from bot.web import application
@@ -44,7 +45,7 @@ from tests.harness.land import FULL_NAME, Land
 from tests.harness.storage import CloudStorage
 
 START = 1_790_000_000.0
-CONTROLLED: tuple[type[Controlled], ...] = (Delivery, Request, Lease, Machine, Object, Message)
+CONTROLLED: tuple[type[Controlled], ...] = (Delivery, Request, Lease, Machine, Object, Message, Branch, Schedule)
 BOT = "benchbot[bot]"
 
 

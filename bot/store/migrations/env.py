@@ -2,8 +2,10 @@
 
 from alembic import context
 
+from bot.store import memory
 from bot.store.tables import Base
 
+assert memory  # its tables belong to the same metadata
 connection = context.config.attributes["connection"]
 context.configure(
     connection=connection,

@@ -44,7 +44,6 @@ def test_baselines_that_can_be_compared_with(typed: str, kept: str) -> None:
         ("vs=version:1.2", "`vs=version`"),
         ("vs=base,release", "vs= with several baselines"),
         ("wheel=https://example.org/a.whl", "`wheel`"),
-        ("seeds=2 fresh", "`fresh`"),
     ],
 )
 def test_what_is_not_there_yet_says_so(typed: str, told: str) -> None:
