@@ -93,6 +93,7 @@ class GitHub:
         self._api = _Api(session, AGENT, base_url=key.api_url)
         self._key = key
         self._installations: dict[str, int] = {}
+        self._login = ""
 
     # ---- facts ----------------------------------------------------------------------------------------------------
 
@@ -210,6 +211,36 @@ class GitHub:
             if app.get("id") == self._key.app_id and marker in (comment.get("body") or ""):
                 return int(comment["id"])
         return None
+
+    async def create_issue(self, where: Where, issue: Mapping[str, Any]) -> int:
+        """A new issue from `title`, `body` and `labels`; its number."""
+        wanted = {key: issue[key] for key in ("title", "body", "labels") if key in issue}
+        return int((await self._send(where, "POST", "/issues", wanted))["number"])
+
+    async def update_issue(self, where: Where, number: int, issue: Mapping[str, Any]) -> None:
+        """Change what is given of `title`, `body`, `state`, `state_reason` and `labels` (all of them are replaced)."""
+        await self._send(where, "PATCH", f"/issues/{number}", issue)
+
+    async def find_issue(self, where: Where, marker: str, labels: str = "") -> int | None:
+        """The newest issue of our App that holds `marker`, open or closed; never somebody else's copy of it.
+
+        `labels`, separated by commas, make the search shorter where issues are many.
+        """
+        login = await self._own_login()
+        query = f"creator={quote(login, safe='')}&state=all&per_page=100"
+        if labels:
+            query += f"&labels={quote(labels)}"
+        async for issue in self._iterate(where, f"/issues?{query}"):
+            ours = (issue.get("user") or {}).get("login") == login and not issue.get("pull_request")
+            if ours and marker in (issue.get("body") or ""):
+                return int(issue["number"])
+        return None
+
+    async def _own_login(self) -> str:
+        """The login of the App's bot user, asked once."""
+        if not self._login:
+            self._login = f"{(await self.app())['slug']}[bot]"
+        return self._login
 
     async def create_check(self, where: Where, check: Mapping[str, Any]) -> int:
         """A new check run; its id."""

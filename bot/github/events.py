@@ -37,10 +37,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commented(Event):
-    """A comment on a pull request was written, edited or deleted. `author` wrote it, `sender` did this."""
+    """A comment on a pull request or an issue was written, edited or deleted. `author` wrote it, `sender` did this."""
 
     action: Literal["created", "edited", "deleted"]
     number: int
+    on_pull: bool
     comment_id: int
     author: Person
     body: str
@@ -197,12 +198,13 @@ def _common(p: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _commented(p: Mapping[str, Any], common: dict[str, Any]) -> Event | None:
-    if not p["issue"].get("pull_request") or p["action"] not in ("created", "edited", "deleted"):
+    if p["action"] not in ("created", "edited", "deleted"):
         return None
     return Commented(
         **common,
         action=p["action"],
         number=int(p["issue"]["number"]),
+        on_pull=bool(p["issue"].get("pull_request")),
         comment_id=int(p["comment"]["id"]),
         author=_person(p["comment"].get("user")),
         body=p["comment"].get("body") or "",

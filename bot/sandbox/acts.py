@@ -2,81 +2,24 @@
 
 from typing import Any
 
-from bot.sandbox.pull_acts import PullActs
+from bot.sandbox.issue_acts import IssueActs
 from bot.sandbox.state import (
     Account,
     App,
     CheckRun,
-    Comment,
     Problem,
     Pull,
-    Reaction,
     Repository,
     Review,
     invalid,
     pull_of,
 )
 
-LONGEST_COMMENT = 65_536
-REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
 REVIEWS = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}
 
 
-class Acts(PullActs):
+class Acts(IssueActs):
     """Every method changes the state and tells the Apps. Raises Problem where GitHub would refuse."""
-
-    # ---- comments ---------------------------------------------------------------------------------------------------
-
-    def comment(self, repository: Repository, number: int, who: Account, body: str, app: App | None = None) -> Comment:
-        """A new comment in the conversation."""
-        pull = pull_of(repository, number)
-        _text(body)
-        if pull.locked and not repository.allows(who, "write"):
-            raise Problem(403, "Unable to create comment because issue is locked.")
-        now = self.state.clock()
-        comment = Comment(id=self.state.new_id(), author=who, body=body, created_at=now, updated_at=now, app=app)
-        pull.comments.append(comment)
-        pull.updated_at = now
-        self._tell_comment("created", repository, pull, comment, who)
-        return comment
-
-    def edit(self, repository: Repository, pull: Pull, comment: Comment, who: Account, body: str) -> None:
-        """Another text for a comment; its author and people with write right may."""
-        _text(body)
-        if comment.author is not who and not repository.allows(who, "write"):
-            raise Problem(403, "Must have admin rights to Repository.")
-        before, comment.body = comment.body, body
-        comment.updated_at = self.state.clock()
-        self._tell_comment("edited", repository, pull, comment, who, changes={"body": {"from": before}})
-
-    def delete(self, repository: Repository, pull: Pull, comment: Comment, who: Account) -> None:
-        """Take a comment away."""
-        if comment.author is not who and not repository.allows(who, "write"):
-            raise Problem(403, "Must have admin rights to Repository.")
-        pull.comments.remove(comment)
-        self._tell_comment("deleted", repository, pull, comment, who)
-
-    def react(self, comment: Comment, who: Account, content: str) -> tuple[Reaction, bool]:
-        """The sign, and whether it is new: a second one of the same kind changes nothing."""
-        if content not in REACTIONS:
-            raise invalid("Reaction", "content", "is not a reaction")
-        for reaction in comment.reactions:
-            if reaction.author is who and reaction.content == content:
-                return reaction, False
-        made = Reaction(id=self.state.new_id(), author=who, content=content, created_at=self.state.clock())
-        comment.reactions.append(made)
-        return made, True
-
-    def _tell_comment(
-        self, action: str, repository: Repository, pull: Pull, comment: Comment, who: Account, **more: Any
-    ) -> None:
-        fields = {
-            "action": action,
-            "issue": self.shapes.issue(repository, pull),
-            "comment": self.shapes.comment(repository, pull, comment),
-            **more,
-        }
-        self._tell("issue_comment", fields, repository, who)
 
     # ---- reviews ----------------------------------------------------------------------------------------------------
 
@@ -171,10 +114,3 @@ class Acts(PullActs):
     def _tell_check(self, action: str, repository: Repository, check: CheckRun, who: Account, **more: Any) -> None:
         fields = {"action": action, "check_run": self.shapes.check(repository, check), **more}
         self._tell("check_run", fields, repository, who, only=check.app)
-
-
-def _text(body: str) -> None:
-    if not body.strip():
-        raise invalid("IssueComment", "body", "is missing")
-    if len(body) > LONGEST_COMMENT:
-        raise invalid("IssueComment", "body", f"is too long (maximum is {LONGEST_COMMENT} characters)")

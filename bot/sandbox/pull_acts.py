@@ -38,7 +38,7 @@ class PullActs:
         now = self.state.clock()
         pull = Pull(
             id=self.state.new_id(),
-            number=max(repository.pulls, default=0) + 1,
+            number=repository.new_number(),
             author=who,
             title=title,
             body=body,

@@ -136,10 +136,10 @@ class RepositoryShapes:
         """full-repository; its fields serve wherever a smaller one is asked for."""
         url = f"{self.api}/repos/{repository.full_name}"
         web = f"{self.web}/{repository.full_name}"
-        opened = sum(pull.open for pull in repository.pulls.values())
+        opened = sum(thread.open for thread in repository.threads.values())
         times = dict.fromkeys(("created_at", "updated_at", "pushed_at"), iso(repository.created_at))
         zeros = ("forks", "forks_count", "watchers", "watchers_count", "stargazers_count", "size")
-        switches = ("has_issues", "has_projects", "has_wiki", "has_pages", "has_discussions", "has_downloads")
+        switches = ("has_projects", "has_wiki", "has_pages", "has_discussions", "has_downloads")
         others = ("archived", "disabled")
         return {
             "id": repository.id,
@@ -171,6 +171,7 @@ class RepositoryShapes:
             "open_issues": opened,
             "open_issues_count": opened,
             **dict.fromkeys((*switches, *others), False),
+            "has_issues": True,
             "topics": [],
             "is_template": False,
             "allow_forking": True,

@@ -1,13 +1,14 @@
 """JSON as GitHub's REST API gives it, one method per kind of thing. The tests check it against GitHub's description."""
 
 from bot.sandbox import bare
-from bot.sandbox.repository_shapes import API, Json, RepositoryShapes, association, node_id
-from bot.sandbox.state import Account, CheckRun, Comment, Pull, Reaction, Repository, Review, WorkflowRun, iso
+from bot.sandbox.issue_shapes import IssueShapes
+from bot.sandbox.repository_shapes import API, Json, association, node_id
+from bot.sandbox.state import Account, CheckRun, Pull, Repository, Review, WorkflowRun, iso
 
 __all__ = ["API", "Json", "Shapes"]
 
 
-class Shapes(RepositoryShapes):
+class Shapes(IssueShapes):
     """Renders state for one origin, such as `http://127.0.0.1:8000`."""
 
     # ---- pull requests and what is said about them ------------------------------------------------------------------
@@ -50,7 +51,7 @@ class Shapes(RepositoryShapes):
             "assignees": [],
             "requested_reviewers": [],
             "requested_teams": [],
-            "labels": [],
+            "labels": [self.label(repository, name) for name in pull.labels],
             "milestone": None,
             "draft": False,
             "head": self._end(pull.head_repository, pull.head_ref, pull.head_sha, pull.author),
@@ -86,83 +87,6 @@ class Shapes(RepositoryShapes):
             "user": self.user(account),
             "repo": self.repository(repository) if repository else None,
         }
-
-    def issue(self, repository: Repository, pull: Pull) -> Json:
-        """A pull request as the issue that its conversation is."""
-        url = f"{self.api}/repos/{repository.full_name}/issues/{pull.number}"
-        web = f"{self.web}/{repository.full_name}/pull/{pull.number}"
-        return {
-            "url": url,
-            "repository_url": f"{self.api}/repos/{repository.full_name}",
-            "labels_url": f"{url}/labels{{/name}}",
-            "comments_url": f"{url}/comments",
-            "events_url": f"{url}/events",
-            "timeline_url": f"{url}/timeline",
-            "html_url": web,
-            "id": pull.id,
-            "node_id": node_id("PullRequest", pull.id),
-            "number": pull.number,
-            "title": pull.title,
-            "user": self.user(pull.author),
-            "labels": [],
-            "state": "open" if pull.open else "closed",
-            "locked": pull.locked,
-            "assignee": None,
-            "assignees": [],
-            "milestone": None,
-            "comments": len(pull.comments),
-            "created_at": iso(pull.created_at),
-            "updated_at": iso(pull.updated_at),
-            "closed_at": None if pull.closed_at is None else iso(pull.closed_at),
-            "author_association": association(repository, pull.author),
-            "active_lock_reason": None,
-            "draft": False,
-            "pull_request": {
-                "url": f"{self.api}/repos/{repository.full_name}/pulls/{pull.number}",
-                "html_url": web,
-                "diff_url": f"{web}.diff",
-                "patch_url": f"{web}.patch",
-                "merged_at": iso(pull.closed_at) if pull.merged and pull.closed_at else None,
-            },
-            "body": pull.body,
-            "reactions": self._reactions(f"{url}/reactions", []),
-            "performed_via_github_app": None,
-            "state_reason": None,
-        }
-
-    def comment(self, repository: Repository, pull: Pull, comment: Comment) -> Json:
-        """issue-comment"""
-        url = f"{self.api}/repos/{repository.full_name}/issues"
-        web = f"{self.web}/{repository.full_name}/pull/{pull.number}"
-        return {
-            "url": f"{url}/comments/{comment.id}",
-            "html_url": f"{web}#issuecomment-{comment.id}",
-            "issue_url": f"{url}/{pull.number}",
-            "id": comment.id,
-            "node_id": node_id("IssueComment", comment.id),
-            "user": self.user(comment.author),
-            "created_at": iso(comment.created_at),
-            "updated_at": iso(comment.updated_at),
-            "author_association": association(repository, comment.author),
-            "body": comment.body,
-            "reactions": self._reactions(f"{url}/comments/{comment.id}/reactions", comment.reactions),
-            "performed_via_github_app": self.app(comment.app) if comment.app else None,
-        }
-
-    def reaction(self, reaction: Reaction) -> Json:
-        """reaction"""
-        return {
-            "id": reaction.id,
-            "node_id": node_id("Reaction", reaction.id),
-            "user": self.user(reaction.author),
-            "content": reaction.content,
-            "created_at": iso(reaction.created_at),
-        }
-
-    def _reactions(self, url: str, reactions: list[Reaction]) -> Json:
-        signs = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
-        counts = {sign: sum(reaction.content == sign for reaction in reactions) for sign in signs}
-        return {"url": url, "total_count": len(reactions), **counts}
 
     def review(self, repository: Repository, pull: Pull, review: Review) -> Json:
         """pull-request-review"""

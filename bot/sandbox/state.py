@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
 RIGHTS = ("none", "read", "triage", "write", "maintain", "admin")
 
 
@@ -70,7 +71,7 @@ class Installation:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Comment:
-    """A comment in the conversation of a pull request."""
+    """A comment in the conversation of an issue or a pull request."""
 
     id: int
     author: Account
@@ -83,7 +84,7 @@ class Comment:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Reaction:
-    """One person's sign on one comment."""
+    """One person's sign on a comment, or on what a conversation began with."""
 
     id: int
     author: Account
@@ -146,29 +147,22 @@ class WorkflowRun:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Pull:
-    """A pull request. `head_repository` is None when the fork was deleted."""
+class Thread:
+    """A conversation with a number: what issues and pull requests have in common. `app` is set when an App began it."""
 
     id: int
     number: int
     author: Account
     title: str
     body: str
-    base_ref: str
-    base_sha: str
-    head_repository: "Repository | None"
-    head_ref: str
-    head_sha: str
     created_at: float
     updated_at: float
+    app: App | None = None
     closed_at: float | None = None
-    merged: bool = False
-    # who merged it, and the commit of the base branch that it became
-    merged_by: Account | None = None
-    merge_sha: str = ""
     locked: bool = False
+    labels: list[str] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
-    reviews: list[Review] = field(default_factory=list)
+    reactions: list[Reaction] = field(default_factory=list)
     # what happened between the comments, for the page: time, sentence
     happenings: list[tuple[float, str]] = field(default_factory=list)
 
@@ -176,6 +170,29 @@ class Pull:
     def open(self) -> bool:
         """Neither closed nor merged."""
         return self.closed_at is None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Issue(Thread):
+    """An issue. `state_reason` is completed, not_planned, duplicate or reopened once it was closed."""
+
+    state_reason: str | None = None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Pull(Thread):
+    """A pull request. `head_repository` is None when the fork was deleted."""
+
+    base_ref: str
+    base_sha: str
+    head_repository: "Repository | None"
+    head_ref: str
+    head_sha: str
+    merged: bool = False
+    # who merged it, and the commit of the base branch that it became
+    merged_by: Account | None = None
+    merge_sha: str = ""
+    reviews: list[Review] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -192,6 +209,9 @@ class Repository:
     parent: "Repository | None" = None
     rights: dict[str, str] = field(default_factory=dict)
     pulls: dict[int, Pull] = field(default_factory=dict)
+    issues: dict[int, Issue] = field(default_factory=dict)
+    # names of labels, each with its id
+    labels: dict[str, int] = field(default_factory=dict)
     checks: list[CheckRun] = field(default_factory=list)
     runs: list[WorkflowRun] = field(default_factory=list)
     releases: list[tuple[int, str, float]] = field(default_factory=list)
@@ -202,6 +222,15 @@ class Repository:
     def full_name(self) -> str:
         """`owner/name`."""
         return f"{self.owner.login}/{self.name}"
+
+    @property
+    def threads(self) -> dict[int, Thread]:
+        """Issues and pull requests by number, which they share, oldest first."""
+        return dict(sorted((*self.issues.items(), *self.pulls.items())))
+
+    def new_number(self) -> int:
+        """The number of the next issue or pull request."""
+        return max((*self.issues, *self.pulls), default=0) + 1
 
     def right(self, account: Account) -> str:
         """The right of an account: its own, or what everybody has."""
@@ -273,10 +302,18 @@ def pull_of(repository: Repository, number: int) -> Pull:
     return repository.pulls[number]
 
 
-def comment_of(repository: Repository, comment_id: int) -> tuple[Pull, Comment]:
-    """A comment by its id, with the pull request it stands in. Raises Problem 404."""
-    for pull in repository.pulls.values():
-        for comment in pull.comments:
+def thread_of(repository: Repository, number: int) -> Thread:
+    """An issue or a pull request by its number. Raises Problem 404."""
+    found = repository.issues.get(number) or repository.pulls.get(number)
+    if found is None:
+        raise not_found()
+    return found
+
+
+def comment_of(repository: Repository, comment_id: int) -> tuple[Thread, Comment]:
+    """A comment by its id, with the conversation it stands in. Raises Problem 404."""
+    for thread in repository.threads.values():
+        for comment in thread.comments:
             if comment.id == comment_id:
-                return pull, comment
+                return thread, comment
     raise not_found()

@@ -74,7 +74,8 @@ class Inbox(Worker[Delivery]):
 
     async def _commented(self, row: Delivery, event: Commented) -> list[Executable]:
         if (
-            event.action == "deleted"
+            not event.on_pull
+            or event.action == "deleted"
             or event.sender.id != event.author.id
             or "Bot"
             in (

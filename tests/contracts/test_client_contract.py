@@ -184,6 +184,34 @@ async def test_our_own_comment_is_found_and_nobody_elses(vendor: Vendor) -> None
     assert await vendor.github.find_comment(WHERE, 8, "unknown", "2026-01-01T00:00:00Z") is None
 
 
+async def test_issues(vendor: Vendor) -> None:
+    made = vendor.show("POST", f"{REPOSITORY}/issues", 201)
+    issue = {"title": "Slower", "body": "<!-- mark -->", "labels": ["alarm"], "state": "open"}
+    assert await vendor.github.create_issue(WHERE, issue) == made["number"]
+    assert await vendor.calls[-1].json() == {key: issue[key] for key in ("title", "body", "labels")}
+    vendor.show("PATCH", f"{REPOSITORY}/issues/{made['number']}")
+    await vendor.github.update_issue(WHERE, made["number"], {"state": "closed", "state_reason": "completed"})
+    assert await vendor.calls[-1].json() == {"state": "closed", "state_reason": "completed"}
+
+
+async def test_our_own_issue_is_found_and_nobody_elses(vendor: Vendor) -> None:
+    path = f"{REPOSITORY}/issues"
+    (issue,) = vendor_answer(vendor.contract, "GET", path, 200)
+    bot = {**issue["user"], "login": "octoapp[bot]"}
+    plain = {**{key: value for key, value in issue.items() if key != "pull_request"}, "body": "mark"}
+    pull = {**issue, "number": 2, "user": bot, "body": "mark"}
+    link = {"Link": f'<{vendor.api_url}{path}?page=2>; rel="next"'}
+    vendor.put("GET", path, [{**plain, "number": 3}, pull], headers=link)
+    vendor.put("GET", path, [{**plain, "number": 4, "user": bot}])
+    vendor.show("GET", "/app")
+    assert await vendor.github.find_issue(WHERE, "mark", "alarm,gate") == 4
+    query = {"creator": "octoapp[bot]", "state": "all", "per_page": "100", "labels": "alarm,gate"}
+    assert dict(vendor.calls[-2].query) == query
+    assert await vendor.github.find_issue(WHERE, "other") is None
+    # the App is asked for its name once
+    assert [call.path for call in vendor.calls].count("/app") == 1
+
+
 async def test_checks(vendor: Vendor) -> None:
     made = vendor.show("POST", f"{REPOSITORY}/check-runs", 201)
     assert await vendor.github.create_check(WHERE, CHECK) == made["id"]

@@ -158,5 +158,4 @@ def test_every_example_of_a_webhook_is_read() -> None:
     assert read["RepositoryChanged"] >= 5
     assert read["Pushed"] >= 5
     assert read["Released"] >= 5
-    # none of GitHub's examples is a comment on a pull request
-    assert "Commented" not in read
+    assert read["Commented"] >= 5

@@ -12,6 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from bot.sandbox.hub import HUB, Hub
+from bot.sandbox.issue_acts import Actor
 from bot.sandbox.state import RIGHTS, Account, App, Installation, Problem, Repository, not_found
 
 DOCUMENTATION = "https://docs.github.com/rest"
@@ -57,6 +58,11 @@ class Call:
         if self.caller.installation is None:
             raise Problem(403, "You must authenticate via a GitHub App.")
         return self.caller.installation.app
+
+    @property
+    def actor(self) -> Actor:
+        """The account that acts, and the App that it acts for."""
+        return Actor(account=self.who, app=self.caller.installation.app if self.caller.installation else None)
 
     def number(self, name: str) -> int:
         """A number in the path."""

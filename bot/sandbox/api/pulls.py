@@ -6,6 +6,7 @@ from aiohttp import web
 
 from bot.sandbox import bare
 from bot.sandbox.api.base import Call, Routes
+from bot.sandbox.issue_acts import Wanted
 from bot.sandbox.state import Problem, Pull, invalid, pull_of
 
 ROUTES = Routes()
@@ -56,15 +57,11 @@ async def show_pull(call: Call) -> web.StreamResponse:
 
 @ROUTES.below("PATCH", "/pulls/{number}", _WRITE)
 async def update_pull(call: Call) -> web.StreamResponse:
-    """Close, reopen, or another title."""
+    """Close, reopen, another title or text."""
     pull, sent = pull_of(call.repository, call.number("number")), await call.body()
-    if pull.author is not call.who and not call.repository.allows(call.who, "triage"):
-        raise Problem(403, "Must have triage rights to Repository.")
-    pull.title = str(sent.get("title") or pull.title)
-    if sent.get("state") == "closed" and pull.open:
-        await call.hub.acts.close(call.repository, pull.number, call.who)
-    elif sent.get("state") == "open" and not pull.open:
-        await call.hub.acts.reopen(call.repository, pull.number, call.who)
+    title, body, state = (None if sent.get(name) is None else str(sent[name]) for name in ("title", "body", "state"))
+    wanted = Wanted(title=title, body=body, state=state)
+    await call.hub.acts.update(call.repository, pull.number, call.actor, wanted)
     return web.json_response(await _whole(call, pull))
 
 

@@ -94,11 +94,12 @@ def _comment(**changes: Any) -> dict[str, Any]:
     return copy.deepcopy({**COMMON, "action": "created", "issue": issue, "comment": comment} | changes)
 
 
-def test_a_real_comment_on_an_issue_is_nothing() -> None:
+def test_a_real_comment_on_an_issue_says_that_it_is_one() -> None:
     payload = json.loads(case_file("15-issue_comment-created.json").read_text())
-    assert read_event("issue_comment", payload) is None
-    payload["comment"]["body"] = "/benchmark resnet50"
-    assert read_event("issue_comment", {**payload, "installation": {"id": 5}}) is None
+    assert read_event("issue_comment", payload) is None  # no App was told
+    event = read_event("issue_comment", {**payload, "installation": {"id": 5}})
+    assert isinstance(event, Commented)
+    assert (event.number, event.on_pull) == (1, False)
 
 
 def test_a_comment_on_a_pull_request() -> None:
@@ -112,6 +113,7 @@ def test_a_comment_on_a_pull_request() -> None:
         sender=Person(id=1, login="maya", kind="User"),
         action="created",
         number=8,
+        on_pull=True,
         comment_id=3,
         author=Person(id=1, login="maya", kind="User"),
         body="/benchmark resnet50",
