@@ -62,9 +62,10 @@ MOST_WANTED = 100
 # kinds of `event` messages, in the order of a lease's life
 EVENT_PHASE = "phase"  # {phase: "checkout" | "setup" | "inputs" | "run" | "collect", side, run}
 EVENT_RUN_STARTED = "run_started"  # {run}
-# {run, exit, seconds, reason, sentence, imported, peak_rss_bytes, log_tail, peak_device_bytes, device_trouble, phases};
-# an older agent leaves the last three out. `phases` are seconds by name of a phase; `peak_device_bytes` is null where
-# it could not be measured, and `device_trouble` says why
+# {run, exit, seconds, reason, sentence, imported, peak_rss_bytes, log_tail, peak_device_bytes, device_trouble, phases,
+# environment}; an older agent leaves the last four out. `phases` are seconds by name of a phase; `peak_device_bytes` is
+# null where it could not be measured, and `device_trouble` says why; `environment` is {python, platform, driver,
+# devices: [name], frameworks: {module: version}, cuda: {framework: version}, packages: ["name==version"]}
 EVENT_RUN_ENDED = "run_ended"
 
 # a framework, or the vendor's tool, does not see the devices that were ordered: as a reason and as an outcome

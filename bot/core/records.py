@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from bot.core.environments import Environment
 from bot.core.nouns import Input, PlannedLease, Side
 from bot.measure.metrics import Metric
 from bot.measure.outside import Outside
@@ -22,7 +23,7 @@ class KeptArtifact:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
     """One run that has ended, or goes on. `number` is that of the pull request, 0 without one; times are seconds since
-    the epoch, `outside` is what its agent saw, `cost_usd` that of the whole lease."""
+    the epoch, `outside` is what its agent saw, `environment` what it ran in, `cost_usd` that of the whole lease."""
 
     run_id: str
     full_name: str
@@ -42,6 +43,7 @@ class RunFacts:
     offer: Offer | None
     started_at: float | None
     outside: Outside
+    environment: Environment | None
     cost_usd: float
     artifacts: tuple[KeptArtifact, ...]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from bot.core.environments import Environment
 from bot.core.money import Spent
 from bot.core.nouns import BenchmarkReport, Link, Report, RunReport
 from bot.core.quantities import moment
@@ -13,7 +14,7 @@ from bot.report import findings, values, view
 from bot.report.cells import NOTHING
 from bot.report.masking import mask
 from bot.report.text import plain, safe_url
-from bot.report.values import duration, size
+from bot.report.values import counted, duration, size
 from templates import load
 
 FINAL = ("done", "failed", "cancelled")
@@ -74,6 +75,7 @@ class RunPage:
     request_url: str
     tensorboard_url: str = ""
     files: tuple[FileEntry, ...] = ()
+    environment: Environment | None = None  # what it ran in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +165,7 @@ def render_run(page: RunPage) -> str:
         ("Time", duration(run.seconds) if run.seconds is not None else NOTHING),
     ]
     facts += _outside(run.outside)
+    facts += [("Environment", _software(page.environment))] if page.environment else []
     facts += [("Not real", findings.simulated_note(page.benchmark))] if page.benchmark.simulated else []
     facts += [("Imported", run.imported)] if run.imported else []
     return _render("run.html", page=page, run=run, facts=facts, final=run.state in FINAL, links=_web(run.links))
@@ -181,6 +184,16 @@ def _outside(outside: Outside) -> list[tuple[str, str]]:
         ("Device memory", device),
     ]
     return [(name, said) for name, said in facts if said]
+
+
+def _software(found: Environment) -> str:
+    """`Python 3.11.7, torch 2.13.0 for CUDA 12.8, driver 580.95.05, 123 packages (sha256 4f3c...)`."""
+    said = [f"Python {found.python}"] if found.python else []
+    for name, version in found.frameworks.items():
+        said.append(f"{name} {version}" + (f" for CUDA {found.cuda[name]}" if name in found.cuda else ""))
+    said += [f"driver {found.driver}"] if found.driver else []
+    said.append(f"{counted(len(found.packages), 'package')} (sha256 {found.packages_sha256[:12]})")
+    return ", ".join(said)
 
 
 def render_index(page: IndexPage) -> str:

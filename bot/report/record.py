@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from ruamel.yaml import YAML
 
+from bot.core.environments import Environment
 from bot.core.records import RunFacts
 from bot.measure.outside import known
 from bot.measure.picking import find_curve, measured
@@ -21,6 +22,7 @@ from bot.measure.reading import NOTHING, Reading
 from bot.measure.weights import Weights
 
 SCHEMA = 1
+_SOFTWARE = ("python", "driver", "packages_sha256")
 _LATER = ("exit_status", "checkout_s", "setup_s", "inputs_s", "peak_device_bytes")
 
 
@@ -59,6 +61,20 @@ class Hardware(msgspec.Struct, frozen=True, kw_only=True):
     devices: int | None
     hosts: int
     simulated: str | None
+
+
+class Software(msgspec.Struct, frozen=True, kw_only=True):
+    """What it ran in, as `bot.core.environments.Environment` says; null where that is not known. `packages_sha256` is
+    the hash of the lines of `packages`, each with its end."""
+
+    python: str | None
+    platform: str | None
+    driver: str | None
+    devices: tuple[str, ...]
+    frameworks: Mapping[str, str]
+    cuda: Mapping[str, str]
+    packages: tuple[str, ...]
+    packages_sha256: str
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +120,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     datasets: tuple[Dataset, ...]
     metrics: tuple[Value, ...]
     hardware: Hardware
+    environment: Software | None
     started_at: float | None
     seconds: float | None
     exit_status: int | None
@@ -154,6 +171,7 @@ def record(facts: RunFacts, seen: Seen) -> Record:
         datasets=tuple(Dataset(name=one.name, url=one.url, sha256=one.sha256) for one in facts.inputs),
         metrics=_values(facts, seen),
         hardware=_hardware(facts),
+        environment=_software(facts.environment),
         started_at=facts.started_at,
         seconds=facts.outside.seconds,
         exit_status=facts.outside.exit_status,
@@ -186,11 +204,12 @@ def to_csv(records: Sequence[Record]) -> str:
     metrics = list(dict.fromkeys(_column(value) for one in records for value in one.metrics))
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
-    rows.writerow([*plain, "hardware", "machine_type", *numbers, *metrics])
+    rows.writerow([*plain, "hardware", "machine_type", *numbers, *_SOFTWARE, *metrics])
     for one in records:
         values = {_column(value): value.value for value in one.metrics}
         cells = [getattr(one, name) for name in plain]
         cells += [one.hardware.name, one.hardware.type, *(getattr(one, name) for name in numbers)]
+        cells += [getattr(one.environment, name) if one.environment else None for name in _SOFTWARE]
         rows.writerow(["" if cell is None else cell for cell in (*cells, *(values.get(name) for name in metrics))])
     return out.getvalue()
 
@@ -262,6 +281,21 @@ def _hardware(facts: RunFacts) -> Hardware:
         devices=offer.devices if offer else None,
         hosts=planned.hosts,
         simulated=planned.simulated or None,
+    )
+
+
+def _software(found: Environment | None) -> Software | None:
+    if found is None:
+        return None
+    return Software(
+        python=found.python or None,
+        platform=found.platform or None,
+        driver=found.driver or None,
+        devices=found.devices,
+        frameworks=found.frameworks,
+        cuda=found.cuda,
+        packages=found.packages,
+        packages_sha256=found.packages_sha256,
     )
 
 

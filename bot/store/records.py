@@ -2,6 +2,7 @@
 
 from sqlalchemy import or_, select
 
+from bot.core.environments import Environment
 from bot.core.nouns import Benchmark, Call, PlannedLease
 from bot.core.records import KeptArtifact, RunFacts
 from bot.measure.comparison import Comparison
@@ -32,6 +33,11 @@ def outside_of(run: Run) -> Outside:
         exit_status=run.exit_status if done or ended else None,
         passed=done if done or ended else None,
     )
+
+
+def environment_of(run: Run) -> Environment | None:
+    """What the agent found in the environment of a run's side."""
+    return load(Environment, run.environment) if run.environment else None
 
 
 def metrics_of(lease: Lease, benchmark: Benchmark | None) -> tuple[Metric, ...]:
@@ -80,6 +86,7 @@ def _facts(
         offer=load(Offer, machine.offer) if machine and machine.offer else None,
         started_at=run.started_at,
         outside=outside_of(run),
+        environment=environment_of(run),
         cost_usd=lease.cost_usd,
         artifacts=artifacts,
     )

@@ -192,6 +192,7 @@ class Run(Base):
     checkout_s: Mapped[float | None]
     setup_s: Mapped[float | None]
     inputs_s: Mapped[float | None]
+    environment: Mapped[str] = mapped_column(default="")  # JSON of core.environments.Environment
 
 
 class Machine(Controlled, Base):

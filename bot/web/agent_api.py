@@ -8,6 +8,7 @@ from typing import Any
 from aiohttp import web
 from sqlalchemy import delete, func, insert, select, update
 
+from bot.core.environments import heard
 from bot.core.nouns import Call, PlannedLease
 from bot.core.orders import Place, run_work
 from bot.services import Services
@@ -300,6 +301,7 @@ def _ended(body: dict[str, Any]) -> dict[str, Any]:
     reason = str(body.get("reason") or "")[:40]
     phases = body.get("phases")
     phases = phases if isinstance(phases, dict) else {}
+    environment = heard(body.get("environment"))
     return {
         "state": "failed" if reason else "done",
         "reason": reason,
@@ -311,6 +313,7 @@ def _ended(body: dict[str, Any]) -> dict[str, Any]:
         "peak_rss_bytes": _whole(body.get("peak_rss_bytes")),
         "peak_device_bytes": _whole(body.get("peak_device_bytes")),
         "device_trouble": str(body.get("device_trouble") or "")[:300],
+        "environment": dump(environment) if environment else "",
         **{f"{phase}_s": _number(phases.get(phase)) for phase in ("checkout", "setup", "inputs")},
     }
 

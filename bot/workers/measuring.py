@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bot.core.environments import differences
 from bot.core.fingerprint import fingerprint_of, series_id
 from bot.core.nouns import Call, PlannedLease
 from bot.measure.metrics import Measurement, Metric, Sample
@@ -15,9 +16,11 @@ from bot.measure.reading import NOTHING
 from bot.measure.verdict import Comparison, Evidence, judge
 from bot.measure.weights import Weights
 from bot.store.codec import load
-from bot.store.records import outside_of
+from bot.store.records import environment_of, outside_of
 from bot.store.tables import Run
 from runners.protocol import LOG_FOLDER
+
+MOST_LINES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ def judge_lease(call: str, planned: PlannedLease, shipped: Shipped) -> Judged:
     fingerprint = fingerprint_of(config, planned, pinned.hardware.get(planned.hardware))
     reads = tuple(_read(run, shipped.left[run.id]) for run in shipped.runs)
     notes = [note for read in reads if read.reading for note in _notes(read)]
+    notes += _installed(reads)
     comparisons = []
     metrics = [metric for metric in benchmark.metrics if not (shipped.moved and metric.per == "machine")]
     if shipped.moved:
@@ -99,6 +103,16 @@ def judge_lease(call: str, planned: PlannedLease, shipped: Shipped) -> Judged:
             comparisons.append(comparison)
             notes += told
     return Judged(tuple(comparisons), tuple(dict.fromkeys(notes))[:20])
+
+
+def _installed(reads: Sequence[_Read]) -> list[str]:
+    """What one side has installed and the other has not: numbers may differ for that reason alone."""
+    sides = {read.run.side: environment for read in reads if (environment := environment_of(read.run))}
+    if len(sides) < 2:
+        return []
+    found = ["`" + line.replace("`", "'") + "`" for line in differences(sides["base"], sides["head"])]
+    more = f" and {len(found) - MOST_LINES} more" if len(found) > MOST_LINES else ""
+    return [f"Base (-) and head (+) have other packages: {', '.join(found[:MOST_LINES])}{more}."] if found else []
 
 
 def _readings(reads: Sequence[_Read], side: str) -> list[Reading]:

@@ -150,6 +150,7 @@ class Lease:
     def _prepare(self, work: Work) -> None:
         checkouts = self._check_out(work)
         self._set_up(work, checkouts)
+        self._machine = _machine() if self._ready else {}
         self._inputs: dict[str, Path] = {}
         self._inputs_s, began = 0.0, time.monotonic()
         if not work.inputs or not self._ready:
@@ -251,6 +252,7 @@ class Lease:
                     before = {**side.phases, "inputs": self._inputs_s}
                     attempt = Attempt(run, side, self._inputs, outputs, resumes, together, before)
                     result = train(self._host, attempt, log)
+                    result = replace(result, environment={**side.environment, **self._machine})
             shipment.look()
             log.add(f"[benchbot] {note}" for note in sorted(shipment.notes))
             log.close()
@@ -301,6 +303,13 @@ class Lease:
         for shipment in shipments:
             if not (self._courier.flush(self._patience()) and shipment.complete(self._patience(), last=True)):
                 raise SilentError("the bot could not be reached to take the results")
+
+
+def _machine() -> dict[str, Any]:
+    """Driver and names of the devices that there are."""
+    found = [device for device in devices.probe() if not device.trouble]
+    drivers = ", ".join(dict.fromkeys(device.driver for device in found if device.driver))
+    return {"driver": drivers, "devices": [device.name for device in found]}
 
 
 def watch(lease: Lease, host: Host, give_up: Callable[[], None]) -> None:

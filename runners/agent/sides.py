@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from runners import protocol
 from runners.agent import environments, frameworks, interpreters, trees
@@ -21,6 +22,8 @@ from runners.agent.inputs import locked
 from runners.agent.interpreters import Interpreter, InterpreterError
 from runners.agent.work import SideWork, Work
 
+# bytes of an environment's inventory
+_MOST_SAID = 1_000_000
 # environments that no lease has used for this long are removed
 _KEEP_S = 14 * 24 * 3600.0
 
@@ -39,12 +42,13 @@ class Checkout:
 @dataclass(frozen=True)
 class Side:
     """A side that is ready. `variables` puts a shell into its environment, `imported` says whose code that is, `phases`
-    how many seconds its checkout and its setup line took."""
+    how many seconds its checkout and its setup line took, `environment` what `inventory` found in it."""
 
     tree: Path
     variables: Mapping[str, str]
     imported: str
     phases: Mapping[str, float]
+    environment: Mapping[str, Any]
 
 
 def check_out(host: Host, git: Git, side: SideWork) -> Checkout:
@@ -164,7 +168,18 @@ class Workshop:
         if checkout.scripts:
             variables["BENCHBOT_SCRIPTS"] = str(checkout.scripts)
         self._look_at_devices(environment, checkout)
-        return Side(checkout.tree, variables, imported, phases)
+        return Side(checkout.tree, variables, imported, phases, self._inventory(environment, checkout))
+
+    def _inventory(self, environment: Environment, checkout: Checkout) -> Mapping[str, Any]:
+        """What is installed; empty where the environment's Python does not say."""
+        text = (pkgutil.get_data("runners.agent", "inventory.py") or b"").decode()
+        words = (str(environment.python), "-I", "-c", text)
+        said = self._host.ask(words, checkout.folder, self._variables(environment, checkout))
+        try:
+            found = json.loads(said[:_MOST_SAID].decode("utf-8", "replace").splitlines()[-1])
+        except (ValueError, IndexError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def _look_at_devices(self, environment: Environment, checkout: Checkout) -> None:
         """Raises StepError when a framework of the side does not see the devices that were ordered."""

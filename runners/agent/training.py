@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from runners import protocol
 from runners.agent.commands import Ended, execute, shell_words
@@ -36,6 +37,7 @@ class Result:
     peak_device_bytes: int | None = None
     device_trouble: str = ""
     phases: Mapping[str, float] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,9 @@ def _trainings(world: World, *, step_s: float = 0.1, late: int = 0, sets: dict[s
     def script(commit: str, seed: int) -> Training:
         head = commit == world.pull.head_sha
         logs = _logs(step_s, late, base if sets is None else sets) if head else _logs(0.1, 0, base)
-        return Training(files={"logs/metrics.jsonl": logs}, told={"peak_device_bytes": 2 * 10**9})
+        installed = ["same==1", "numpy==2.4.6" if head else "numpy==2.4.5"]
+        told = {"peak_device_bytes": 2 * 10**9, "environment": {"packages": installed}}
+        return Training(files={"logs/metrics.jsonl": logs}, told=told)
 
     world.script = script
 
@@ -70,6 +72,7 @@ async def test_every_pick_in_one_table(world: World) -> None:
     assert "improvement" in _row(results, "images")[-1]
     assert [_row(results, f"eval[{name}]")[-1].split()[-1] for name in ("cifar", "voc")] == ["change", "change"]
     assert "new" in _row(results, "eval[coco]")[-1]
+    assert "Base (-) and head (+) have other packages: `- numpy==2.4.5`, `+ numpy==2.4.6`." in results
     assert "2000 MB" in _row(results, "memory")[1]
     assert world.checks()["benchbot / picks"] == ("completed", "success")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import hashlib
 import io
 import json
 from typing import Any
@@ -32,6 +33,14 @@ def _trains(world: World) -> None:
         lost = 10.0 * (commit == world.pull.head_sha)
         values = {"validation/accuracy": 90.0 - lost, "train/seconds_per_step": 0.1}
         told = {"phases": {"checkout": 1.5, "setup": 30, "inputs": 0}, "peak_rss_bytes": 10**9}
+        told["environment"] = {
+            "python": "3.11.7",
+            "driver": "580.95.05",
+            "devices": ["NVIDIA H100"],
+            "frameworks": {"torch": "2.13.0"},
+            "cuda": {"torch": "12.8"},
+            "packages": ["numpy==2.4.6", "torch==2.13.0"],
+        }
         told |= {"device_trouble": "no device"} if lost else {"peak_device_bytes": 2**30}
         return Training(values=values, files={"checkpoints/best.safetensors": weights}, told=told)
 
@@ -65,6 +74,13 @@ async def test_a_run_tells_all_that_is_known_of_it(world: World) -> None:
     assert (read.hardware.name, read.hardware.simulated, read.seconds) == ("local", None, 20.0)
     assert (read.exit_status, read.checkout_s, read.setup_s, read.inputs_s) == (0, 1.5, 30.0, 0.0)
     assert (read.peak_host_bytes, read.peak_device_bytes, found[1]["peak_device_bytes"]) == (10**9, None, 2**30)
+    assert read.environment is not None
+    assert (read.environment.python, read.environment.platform) == ("3.11.7", None)
+    assert (read.environment.devices, dict(read.environment.cuda)) == (("NVIDIA H100",), {"torch": "12.8"})
+    lock = hashlib.sha256(b"numpy==2.4.6\ntorch==2.13.0\n").hexdigest()
+    assert read.environment.packages_sha256 == lock
+    said = f"Python 3.11.7, torch 2.13.0 for CUDA 12.8, driver 580.95.05, 2 packages (sha256 {lock[:12]})"
+    assert said in await _get(world, f"/runs/{read.run}")
     assert "checkout 1.5 s, setup 30 s" in await _get(world, f"/runs/{read.run}")
     assert "not measured: no device" in await _get(world, f"/runs/{read.run}")
     assert "1.1 GB" in await _get(world, f"/runs/{found[1]['run']}")
@@ -84,6 +100,13 @@ async def test_a_table_and_a_model_card(world: World) -> None:
         ("head", "80.0", "0.1"),
         ("base", "90.0", "0.1"),
     ]
+    # readers of columns by their place must not be surprised: new ones come last, before the metrics
+    assert ",".join(rows[0]) == (
+        "run,repository,pull_request,commit,side,benchmark,scenario,init,seed,state,hardware,machine_type,seconds,"
+        "peak_host_bytes,weights_count,weights_bytes,cost_usd,exit_status,checkout_s,setup_s,inputs_s,peak_device_bytes,"
+        "python,driver,packages_sha256,accuracy (pp),step_time (s)"
+    )
+    assert rows[0]["driver"] == "580.95.05"
     card = YAML(typ="safe", pure=True).load(await _get(world, f"/requests/{request.id}/records.yaml"))
     (model,) = card["model-index"]
     assert model["name"] == "resnet50"

@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from bot.report.page import RunPage, render_run
+from bot.store.records import environment_of
 from bot.store.reports import build, rows_of
 from bot.store.tables import Lease, Request
 from bot.web.access import run_of
@@ -34,5 +35,6 @@ async def page(request: web.Request) -> web.Response:
         request_url=f"{base_url}/requests/{rows.request.id}",
         tensorboard_url=f"{base_url}/runs/{run.id}/tensorboard/" if run.state != "queued" else "",
         files=tuple(entry(artifact, base_url) for artifact in rows.artifacts if artifact.run_id == run.id),
+        environment=environment_of(found),
     )
     return web.Response(text=render_run(shown), content_type="text/html")

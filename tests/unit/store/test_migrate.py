@@ -11,7 +11,7 @@ from sqlalchemy import Connection, MetaData, Table, Text, insert, select
 from bot.measure.outside import Outside
 from bot.store.database import Database
 from bot.store.migrate import config_of, migrate
-from bot.store.records import outside_of
+from bot.store.records import environment_of, outside_of
 from bot.store.tables import Base, Host, Lease, Machine, Repository, Request, Run
 
 
@@ -74,6 +74,7 @@ async def test_runs_from_before_agents_told_more(tmp_path: Path) -> None:
     async with database.read() as tx:
         (run,) = await tx.scalars(select(Run))
         assert outside_of(run) == Outside(seconds=20.0, exit_status=0, passed=True)
+        assert environment_of(run) is None
     await database.close()
 
 
