@@ -25,6 +25,7 @@ from bot.store.hosts import StoredPool
 from bot.store.migrate import migrate
 from bot.web import application
 from bot.workers import keeping, reaper
+from bot.workers.alarms import Alarms
 from bot.workers.base import Worker
 from bot.workers.branches import Branches
 from bot.workers.catchup import redeliver_missed
@@ -107,7 +108,7 @@ class Bot:
 
 def workers(services: Services) -> tuple[Worker[Any], ...]:
     """One of each; those that need GitHub only where there is one."""
-    with_github = (Inbox(services), Outbox(services), Branches(services), Schedules(services))
+    with_github = (Inbox(services), Outbox(services), Branches(services), Schedules(services), Alarms(services))
     always = (Requests(services), Leases(services), Machines(services), Objects(services))
     return always + (with_github if services.github is not None else ())
 

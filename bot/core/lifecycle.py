@@ -72,6 +72,13 @@ LIFECYCLES: Mapping[str, Mapping[str, State]] = {
         "armed": State(("armed", "gone"), "due when it is time"),
         "gone": State(("armed",), "armed again by a configuration that names it"),
     },
+    "alarm": {
+        "open": State(
+            ("open", "closed", "accepted"), "due at once; poked by what is measured later, and by a word of acceptance"
+        ),
+        "accepted": State(("closed",), "poked when the acceptance is taken back"),
+        "closed": State(()),
+    },
     "message": {
         "pending": State(("sent", "dropped"), "due at once; repeated with growing pauses while GitHub is away"),
         "sent": State(("pending", "sent", "dropped"), "set to pending when something else is to be shown"),

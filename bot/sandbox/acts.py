@@ -3,7 +3,6 @@
 from typing import Any
 
 from bot.sandbox.issue_acts import IssueActs
-from bot.sandbox.release_acts import ReleaseActs
 from bot.sandbox.state import (
     Account,
     App,
@@ -19,7 +18,7 @@ from bot.sandbox.state import (
 REVIEWS = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}
 
 
-class Acts(IssueActs, ReleaseActs):
+class Acts(IssueActs):
     """Every method changes the state and tells the Apps. Raises Problem where GitHub would refuse."""
 
     # ---- reviews ----------------------------------------------------------------------------------------------------

@@ -3,18 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Executable, and_, func, select, update
+from sqlalchemy import Executable, ScalarSelect, and_, func, select, update
 
 from bot.core.branches import Landed, Walk
 from bot.core.fingerprint import Fingerprint, fingerprint_of, series_id
 from bot.core.nouns import Call, Plan, PlannedLease, RepoConfig, Trigger
 from bot.measure.metrics import Metric, Sample
+from bot.store.alarms import Segment, segments
 from bot.store.codec import dump
 from bot.store.database import Database, Transaction, insert_into
 from bot.store.memory import Branch, Commit, SampleRow, Schedule, Series
 
 # a base window is this long at most
 WINDOW = 50
+ALL = Segment()
 # kinds of requests whose leases measure the default branch with nobody's code beside it
 REMEMBERED = ("schedule", "release", "push", "backfill", "alarm", "bisect")
 
@@ -96,23 +98,35 @@ def remember(
 
 
 async def window(
-    tx: Transaction, repository_id: int, series: str, until: str = "", limit: int = WINDOW
+    tx: Transaction,
+    repository_id: int,
+    series: str,
+    until: str = "",
+    *,
+    limit: int = WINDOW,
+    segment: Segment = ALL,
 ) -> tuple[Sample, ...]:
     """The last samples of a series on the default branch, oldest first; up to and with the commit `until`.
 
-    Nothing where `until` is no commit of the branch.
+    Of a `segment` only what lies in it counts. Nothing where `until` is no commit of the branch.
     """
     rows = (
         select(SampleRow, Commit.position)
         .join(Commit, (Commit.repository_id == repository_id) & (Commit.sha == SampleRow.sha))
         .where(SampleRow.series_id == series, Commit.position.is_not(None))
     )
-    if until:
-        last = select(Commit.position).where(Commit.repository_id == repository_id, Commit.sha == until)
-        rows = rows.where(Commit.position <= last.scalar_subquery())
+    for last in filter(None, (until, segment.until)):
+        rows = rows.where(Commit.position <= _position(repository_id, last))
+    if segment.since:
+        rows = rows.where(Commit.position >= _position(repository_id, segment.since))
     newest = rows.order_by(Commit.position.desc(), SampleRow.measured_at.desc(), SampleRow.id.desc()).limit(limit)
     found = [row for row, _ in (await tx.execute(newest)).all()]
     return tuple(Sample(value=row.value, seed=row.seed, machine=row.machine, commit=row.sha) for row in reversed(found))
+
+
+def _position(repository_id: int, sha: str) -> ScalarSelect[int | None]:
+    mine = (Commit.repository_id == repository_id, Commit.sha == sha)
+    return select(Commit.position).where(*mine).scalar_subquery()
 
 
 async def history_of(tx: Transaction, call: Call, lease: PlannedLease) -> Mapping[str, tuple[Sample, ...]]:
@@ -131,7 +145,8 @@ async def history_of(tx: Transaction, call: Call, lease: PlannedLease) -> Mappin
     # all that were measured so: a pattern is one metric for each of its tags
     known = select(Series.id).where(Series.repository_id == repository_id, Series.benchmark == lease.benchmark)
     names = (await tx.scalars(known.where(Series.fingerprint == dump(fingerprint)))).all()
-    return {name: await window(tx, repository_id, name, until) for name in names}
+    bounds = await segments(tx, repository_id, names)
+    return {name: await window(tx, repository_id, name, until, segment=bounds.get(name, Segment())) for name in names}
 
 
 async def base_runs(tx: Transaction, call: Call, planned: Plan) -> tuple[int, ...]:
@@ -151,11 +166,10 @@ async def base_runs(tx: Transaction, call: Call, planned: Plan) -> tuple[int, ..
 
 async def counts(tx: Transaction, repository_id: int, series: Sequence[str], until: str) -> Mapping[str, int]:
     """How many samples each series has on the default branch up to a commit."""
-    last = select(Commit.position).where(Commit.repository_id == repository_id, Commit.sha == until)
     rows = (
         select(SampleRow.series_id, func.count())
         .join(Commit, (Commit.repository_id == repository_id) & (Commit.sha == SampleRow.sha))
-        .where(SampleRow.series_id.in_(series), Commit.position <= last.scalar_subquery())
+        .where(SampleRow.series_id.in_(series), Commit.position <= _position(repository_id, until))
         .group_by(SampleRow.series_id)
     )
     return {row[0]: row[1] for row in await tx.execute(rows)}

@@ -85,3 +85,29 @@ class Schedule(Controlled, Base):
     last_at: Mapped[float | None]  # the time that it was last due
     last_sha: Mapped[str] = mapped_column(default="")  # what it last measured
     said: Mapped[str] = mapped_column(default="")  # why it last measured nothing
+
+
+class Alarm(Controlled, Base):
+    """Something that the default branch has become worse at. `key` names what it is about: a series, a benchmark that
+    fails, or a schedule that does not start; at most one of a key is open."""
+
+    __tablename__ = "alarms"
+    __table_args__ = (
+        Index("ix_alarms_due", "state", "due_at"),
+        Index("ix_alarms_key", "repository_id", "key"),
+    )
+    repository_id: Mapped[int]
+    kind: Mapped[str]
+    key: Mapped[str]
+    name: Mapped[str]  # benchmark.metric
+    variant: Mapped[str] = mapped_column(default="")  # scenario, init and hardware in words
+    good_sha: Mapped[str] = mapped_column(default="")  # the last commit that was measured to be good
+    bad_sha: Mapped[str] = mapped_column(default="")  # the first one that was measured to be bad
+    last_sha: Mapped[str] = mapped_column(default="")
+    sentence: Mapped[str] = mapped_column(default="")
+    comparison: Mapped[str] = mapped_column(default="")  # JSON of measure.verdict.Comparison
+    request_id: Mapped[str] = mapped_column(default="")  # the newest one that said so
+    opened_at: Mapped[float]
+    ended_at: Mapped[float | None]
+    accepted_by: Mapped[str] = mapped_column(default="")
+    why: Mapped[str] = mapped_column(default="")

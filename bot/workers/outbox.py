@@ -32,9 +32,9 @@ class Outbox(Worker[Message]):
         if repository is None:
             return Change(state="dropped")
         where = Where(repository_id=repository.id, installation_id=repository.installation_id)
-        send = {"reaction": _react, "reply": _comment, "results": _comment, "notice": _comment, "check": _check}
+        send = {"reaction": _react, "check": _check, "issue": _issue}
         try:
-            remote_id = await send[row.kind](self.services.api, where, row, wanted)
+            remote_id = await send.get(row.kind, _comment)(self.services.api, where, row, wanted)
         except Gone:
             if row.remote_id is not None and row.kind != "reaction":
                 # somebody deleted it: it is written anew, once; if that is gone too, the place itself is gone
@@ -76,6 +76,20 @@ async def _check(github: GitHub, where: Where, row: Message, wanted: Mapping[str
             known = await github.create_check(where, part)
         else:
             await github.update_check(where, known, part)
+    return known
+
+
+async def _issue(github: GitHub, where: Where, row: Message, wanted: Mapping[str, Any]) -> int | None:
+    known = row.remote_id
+    if known is None and row.attempts > 1:
+        known = await github.find_issue(where, marker(row.id), ",".join(wanted["labels"]))
+    if known is None:
+        known = await github.create_issue(where, wanted)
+        if wanted["state"] == "open":
+            return known
+    # what a person has closed stays closed, however often it is edited
+    changed = {key: value for key, value in wanted.items() if key != "state" or value == "closed"}
+    await github.update_issue(where, known, changed)
     return known
 
 

@@ -15,12 +15,13 @@ from bot.core.reasons import Reason, reason
 from bot.report.check import render_check
 from bot.report.comment import render_comment, short_notice
 from bot.store.codec import dump, load
-from bot.store.history import base_runs
+from bot.store.history import REMEMBERED, base_runs
 from bot.store.ledger import accounts, admit, extend
 from bot.store.messages import show
 from bot.store.reports import Rows, build, rows_of
 from bot.store.rows import Change
 from bot.store.tables import Lease, Request, Run
+from bot.workers.alarms import consequences
 from bot.workers.base import Worker
 from bot.workers.outbox import marker
 
@@ -177,8 +178,12 @@ class Requests(Worker[Request]):
 
     async def _conclude(self, row: Request) -> Change:
         now = self.services.clock()
-        report = replace(await self._report(row), finished_at=now)
+        async with self.services.database.read() as tx:
+            rows = await rows_of(tx, row)
+        report = replace(build(rows, self.services.settings.base_url), finished_at=now)
         writes = await self._show(report, row)
+        if row.kind in REMEMBERED:
+            writes += await consequences(self.services, rows, report)
         bad = report.verdict not in (None, "no change", "improvement", "passed", "new")
         if row.number and (bad or now - row.created_at > LONG_S) and now - row.created_at > 60:
             body = {"body": f"{short_notice(report)}\n{marker(f'{row.id}:notice')}"}

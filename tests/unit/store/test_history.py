@@ -46,7 +46,7 @@ async def _measure(database: Database, sha: str, *values: float, machine: str = 
 
 
 async def _values(tx: Transaction, until: str = "", limit: int = 50) -> list[float]:
-    return [sample.value for sample in await window(tx, 7, SERIES, until, limit)]
+    return [sample.value for sample in await window(tx, 7, SERIES, until, limit=limit)]
 
 
 async def test_a_window_follows_the_branch_and_not_the_time_of_measuring(database: Database) -> None:
