@@ -95,12 +95,12 @@ def declared(name: str) -> str:
 
 def _names(pattern: str, runs: Sequence[Sequence[Curve]]) -> Mapping[str, str]:
     """What each curve is looked up by, by path: its tag where that fits and is only one in every run, else its path."""
-    several = {
-        curve.tag
-        for curves in runs
-        for curve in curves
-        if not are_one([other for other in curves if other.tag == curve.tag])
-    }
+    several: set[str] = set()
+    for curves in runs:
+        by_tag: dict[str, list[Curve]] = {}
+        for curve in curves:
+            by_tag.setdefault(curve.tag, []).append(curve)
+        several |= {name for name, same in by_tag.items() if not are_one(same)}
     return {
         curve.path: curve.tag if stars(pattern, curve.tag) is not None and curve.tag not in several else curve.path
         for curves in runs
