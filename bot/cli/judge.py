@@ -1,6 +1,7 @@
 """`benchbot judge FILE`: the same verdict for numbers from anywhere, without a run, a repository or a server."""
 
 import argparse
+import codecs
 import json
 import math
 import sys
@@ -30,12 +31,14 @@ metric   name; better: higher or lower (without it there is no verdict); scale: 
          the unit of the values when linear, a share (0.05 or "5%") when log; per: seed or machine, what one independent
          measurement is; unit, target, gate (true)
 head     values with machine and seed. Values of one machine are one measurement where per is machine; without a name
-         all are of the same machine. null, "NaN" and "Infinity" are runs that diverged
+         all are of the same machine. null, NaN and Infinity, bare or in quotes, are runs that diverged, and so is a
+         number too large to be kept, such as 1e999
 base     the same with commit, oldest first; the newest 50 count
 paired   true where the first head and the first base value were measured in turn on one machine, and so on
 
 --report corrects the gates of all lines for their number, as one report of benchbot does.
-Exit status: 0 no regression, 1 a regression or a failed head, 2 a line that cannot be judged (the others are).
+Exit status: 0 no regression, 1 a regression or a failed head, 2 a line that cannot be judged (the others are). A metric
+with gate: false is judged and shown, and never makes it 1.
 """
 WINDOW = 50
 LONGEST_LINE = 16 << 20
@@ -83,6 +86,8 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         print(f"benchbot judge: {args.file} cannot be read: {error.strerror}", file=sys.stderr)
         return 2
+    # some editors begin a file with a mark of its encoding
+    text = text.removeprefix(codecs.BOM_UTF8)
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines:
         print(f"benchbot judge: {args.file} holds no line; see benchbot judge --help", file=sys.stderr)
@@ -102,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
             print(json.dumps(_told(judged[number]) if number in judged else _told_fault(faults[number])))
         elif number in judged:
             print(judged[number].sentence)
-    worse = any(comparison.verdict in ("regression", "failed") for comparison in judged.values())
+    worse = any(one.verdict in ("regression", "failed") for one in judged.values() if one.metric.gate)
     return 2 if faults else int(worse)
 
 
@@ -111,8 +116,8 @@ def evidence(line: bytes) -> Evidence:
     if len(line) > LONGEST_LINE:
         raise ValueError(f"it is longer than {LONGEST_LINE >> 20} MiB")
     try:
-        read = msgspec.json.decode(line, type=_Line)
-    except msgspec.DecodeError as error:
+        read = msgspec.convert(_parsed(line), type=_Line)
+    except msgspec.ValidationError as error:
         raise ValueError(f"{error}; `benchbot judge --help` shows a line") from None
     metric = _metric(read.metric)
     if read.paired and len(read.head) != len(read.base):
@@ -135,6 +140,36 @@ def evidence(line: bytes) -> Evidence:
     )
 
 
+def _parsed(line: bytes) -> object:
+    """JSON as Python and others write it: NaN and infinities may stand bare, and no key may stand twice."""
+    try:
+        return json.loads(line.decode("utf-8"), object_pairs_hook=_object, parse_int=_whole)
+    except UnicodeDecodeError:
+        raise ValueError("it is not text in UTF-8: save the file in that encoding") from None
+    except json.JSONDecodeError as error:
+        where = f"{error.msg} at column {error.colno}"
+        raise ValueError(f"a line holds one whole JSON object, and here is {where}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        for text in (key, value):
+            if isinstance(text, str) and not text.isprintable():
+                raise ValueError(f"a text holds characters that cannot be shown: {text[:40]!a}")
+        if key in found:
+            raise ValueError(f"`{key[:40]}` is written twice in one object: leave one of them out")
+        found[key] = value
+    return found
+
+
+def _whole(digits: str) -> float:
+    """A whole number; one that no computer keeps exactly is as good as a float, or infinite."""
+    return int(digits) if len(digits) < 20 else float(digits)
+
+
 def _metric(told: _Metric) -> Metric:
     if not told.name.strip():
         raise ValueError("the metric has no name")
@@ -152,7 +187,7 @@ def _metric(told: _Metric) -> Metric:
         noise=_amount(told, "noise"),
         per=told.per,
         target=_finite(told.target, f"{told.name}: target"),
-        gate=told.gate and told.better is not None,
+        gate=told.gate,
     )
 
 

@@ -47,9 +47,13 @@ def conclude_benchmark(report: BenchmarkReport) -> Conclusion:
 
 
 def deciding(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    """The comparisons that decide: the gates, or all of them where a benchmark has no gate."""
+    """The comparisons that decide: the gates, or all of them where a benchmark has no gate.
+
+    A metric without a direction can only tell that its runs failed, unless there is nothing else.
+    """
     gates = tuple(comparison for comparison in comparisons if comparison.metric.gate)
-    return gates or tuple(comparisons)
+    directed = tuple(one for one in comparisons if one.metric.better is not None or one.reason == "failed_runs")
+    return gates or directed or tuple(comparisons)
 
 
 def conclude(benchmarks: Sequence[BenchmarkReport]) -> tuple[Verdict, tuple[BenchmarkReport, ...]]:

@@ -100,21 +100,21 @@ def value_at(curve: Curve, step: int) -> float | None:
 def reached(curve: Curve, level: float, better: Literal["higher", "lower"]) -> tuple[int, float | None] | None:
     """The first step at which a run is as good as `level`, and seconds since its first value (None if unknown).
 
-    None when it never is.
+    None when it never is; an infinity is not good.
     """
     good = curve.values >= level if better == "higher" else curve.values <= level
-    where = np.flatnonzero(good)
+    where = np.flatnonzero(good & np.isfinite(curve.values))
     if not len(where):
         return None
     seconds = float(curve.wall_times[where[0]] - curve.wall_times[0])
     return int(curve.steps[where[0]]), seconds if np.isfinite(seconds) else None
 
 
-def diverged_at(curve: Curve) -> int | None:
-    """The step from which on a run has nothing but values that are not finite; None for one that recovered.
+def diverged_at(curve: Curve, least: int = 1) -> int | None:
+    """The step from which on a run has nothing but values that are not finite, at least so many of them.
 
-    A single NaN between numbers is what a skipped step of mixed precision looks like.
+    None for one that recovered. A single NaN between numbers is what a skipped step of mixed precision looks like.
     """
     finite = np.flatnonzero(np.isfinite(curve.values))
     first = 0 if not len(finite) else int(finite[-1]) + 1
-    return int(curve.steps[first]) if first < len(curve) else None
+    return int(curve.steps[first]) if len(curve) - first >= max(1, least) else None

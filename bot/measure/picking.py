@@ -6,7 +6,9 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from bot.measure.metrics import Measurement, Metric
+from bot.measure.curves import reached
+from bot.measure.guesses import guess_kind, guess_lower_or_higher
+from bot.measure.metrics import Better, Measurement, Metric
 from bot.measure.outside import built_in
 from bot.measure.patterns import are_one, fitting
 from bot.measure.reading import ROOT, Curve, Reading
@@ -114,26 +116,32 @@ def _derived(metric: Metric, curve: Curve) -> Measurement:
             return Measurement(value=None, reason="no_points", sentence=sentence)
         value = steps * metric.per_step / seconds
         return Measurement(value=value, sentence=f"{value:g} ({steps} steps of {name} in {seconds:g} s)")
-    level = metric.number or 0.0
-    finite = np.flatnonzero(np.isfinite(curve.values))
-    rises = bool(len(finite)) and curve.values[finite[0]] < level
-    there = np.flatnonzero(curve.values >= level if rises else curve.values <= level)
-    if not len(there):
-        best = (
-            f"came to {curve.values[finite].max() if rises else curve.values[finite].min():g}"
-            if len(finite)
-            else "has no value"
-        )
+    return _arrival(metric, curve, metric.number or 0.0)
+
+
+def _arrival(metric: Metric, curve: Curve, level: float) -> Measurement:
+    name = _quoted(curve.path)
+    toward = _toward(curve, level)
+    there = reached(curve, level, toward)
+    if there is None:
+        finite = curve.values[np.isfinite(curve.values)]
+        best = f"came to {finite.max() if toward == 'higher' else finite.min():g}" if len(finite) else "has no value"
         return Measurement(value=None, reason="not_reached", sentence=f"{name} never reached {level:g}: it {best}.")
-    at, step = int(there[0]), int(curve.steps[there[0]])
+    step, seconds = there
     if metric.pick == "steps to":
         return Measurement(value=float(step), step=step, sentence=f"{name} reached {level:g} at step {step}")
-    seconds = float(curve.wall_times[at] - curve.wall_times[0])
-    if not np.isfinite(seconds):
+    if seconds is None:
         sentence = f"{name} reached {level:g} at step {step}, but its values have no times."
         return Measurement(value=None, reason="no_points", step=step, sentence=sentence)
     value = seconds * factor("s", metric.unit)
     return Measurement(value=value, step=step, sentence=f"{name} reached {level:g} after {seconds:g} s, at step {step}")
+
+
+def _toward(curve: Curve, level: float) -> Better:
+    """Whether the curve has to rise or to fall to a level: by its name, else by where it begins."""
+    known = guess_lower_or_higher(curve.tag, "", guess_kind(curve.tag, ""))
+    finite = curve.values[np.isfinite(curve.values)]
+    return known or ("higher" if len(finite) and finite[0] < level else "lower")
 
 
 def _pick(metric: Metric, values: np.ndarray) -> tuple[float, int | None]:

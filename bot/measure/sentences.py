@@ -17,70 +17,83 @@ def say(comparison: Comparison, gates: int = 0) -> str:
 
 
 def _finding(comparison: Comparison, gates: int) -> str:
-    name = comparison.metric.name
     if comparison.head_centre is None:
         return _nothing(comparison)
     if comparison.base_centre is None:
-        values = f"{name} {value(comparison.metric, comparison.head_centre)} ({_units(comparison)})"
-        return f"{values}, nothing to compare with"
-    if comparison.verdict == "no change" or (comparison.verdict == "inconclusive" and comparison.reason == ""):
-        return _unchanged(comparison)
+        return _alone(comparison)
+    if comparison.verdict == "no change":
+        inside = f"{_difference(comparison)}, {_interval(comparison)}, inside {_amount(comparison)}"
+        return f"{comparison.metric.name} {_values(comparison)} ({inside}); {_counts(comparison)}"
     if comparison.reason in ("failed_runs", "missing_values"):
-        return f"{_compared(comparison)} in the runs that gave a value"
+        return _incomplete(comparison)
     if comparison.verdict in ("regression", "improvement"):
-        return f"{_changed(comparison)}; {_votes(comparison)}{_base(comparison)}"
+        return f"{_compared(comparison)}; {_votes(comparison)}{_base(comparison)}"
     return _undecided(comparison, gates)
 
 
 def _nothing(comparison: Comparison) -> str:
     name = comparison.metric.name
     if comparison.reason == "out_of_range":
-        return f"the values of {name} are too large to compare"
+        counts = f"{len(comparison.head)} on the head and {len(comparison.base)} on the base"
+        return f"the values of {name} are too large to compare: {counts}; write them in a larger unit"
     if comparison.reason == "failed_runs":
         return f"{name} has no value on the head"
     return f"no run of the head gave a value for {name}"
 
 
-def _changed(comparison: Comparison) -> str:
-    metric = comparison.metric
-    both = _values(comparison)
-    return f"{metric.name} {both} ({_difference(comparison)}, {_interval(comparison)}; {_tolerance(comparison)})"
+def _alone(comparison: Comparison) -> str:
+    """Only the head has values; where the base should have had some, what would help."""
+    name = comparison.metric.name
+    values = f"{name} {value(comparison.metric, comparison.head_centre or 0.0)} ({_units(comparison)})"
+    if comparison.verdict == "inconclusive":
+        return f"{values}, nothing to compare with: see why the base failed, then run it again"
+    return f"{values}, nothing to compare with"
 
 
 def _compared(comparison: Comparison) -> str:
-    return f"{comparison.metric.name} {_values(comparison)} ({_difference(comparison)})"
+    """Values, difference, and the interval and the tolerance where there is one."""
+    about = _difference(comparison)
+    if comparison.interval is not None:
+        about += f", {_interval(comparison)}"
+    if comparison.metric.tolerance is not None:
+        about += f"; tolerance {_amount(comparison)}"
+    return f"{comparison.metric.name} {_values(comparison)} ({about})"
 
 
-def _unchanged(comparison: Comparison) -> str:
-    inside = f"{_difference(comparison)}, {_interval(comparison)}, inside {_amount(comparison)}"
-    counts = f"{_units(comparison)}{_base(comparison)}"
-    return f"{comparison.metric.name} {_values(comparison)} ({inside}); {counts}"
+def _incomplete(comparison: Comparison) -> str:
+    found = f"{_compared(comparison)} in the runs that gave a value; {_counts(comparison)}"
+    again = comparison.verdict == "inconclusive"
+    return f"{found}; run it again when all of them give one" if again else found
 
 
 def _undecided(comparison: Comparison, gates: int) -> str:
-    reason = comparison.reason
+    reason, compared, counts = comparison.reason, _compared(comparison), _counts(comparison)
     if reason == "suspected":
-        why = (
-            f"among {gates} gates such a difference also comes up by chance"
-            if gates
-            else "one run alone never accuses"
-            if comparison.units == 1
-            else f"only {_votes(comparison)} by the tolerance"
-        )
-        return f"suspected regression, {_changed(comparison)}; {why}; {_next(comparison)}"
+        votes = f"{_votes(comparison)}{_base(comparison)}"
+        return f"suspected regression, {compared}; {votes}; {_doubt(comparison, gates)}; {_next(comparison)}"
     if reason == "unrepeated":
-        return f"suspected regression, {_changed(comparison)}; {_votes(comparison)}, on one machine only"
+        votes = f"{_votes(comparison).removesuffix(' on one machine')}{_base(comparison)}"
+        return f"suspected regression, {compared}; {votes}; on one machine only: run it again to ask another one"
     if reason == "unconfirmed":
         alone = f"{_signed(comparison, comparison.repeated or 0.0)}{_unit(comparison)}"
-        return f"not confirmed, {_changed(comparison)}; the second lease alone shows {alone}"
+        second = f"the second lease alone shows {alone}; run it again with more seeds to tell"
+        return f"not confirmed, {compared}; {counts}; {second}"
     if reason == "one_machine":
-        return f"{_changed(comparison)}, but one machine alone cannot show it; repeat it on another machine"
+        return f"{compared}; {counts}; one machine alone cannot show it: repeat it on another machine"
     missing = {
         "no_direction": "no verdict without a direction: add better: higher or better: lower",
         "no_tolerance": "no verdict without a tolerance: add the change that you would still accept",
-        "no_noise": "the noise of one run is unknown: add noise, or run more seeds",
+        "no_noise": f"the noise of one run is unknown: add noise, or run more {_words(comparison)}",
     }.get(reason)
-    return f"{_compared(comparison)}, {missing}" if missing else _too_wide(comparison)
+    return f"{compared}; {counts}; {missing}" if missing else f"{compared}, {_too_wide(comparison)}"
+
+
+def _doubt(comparison: Comparison, gates: int) -> str:
+    if gates:
+        return f"among {gates} gates such a difference also comes up by chance"
+    if comparison.units == 1:
+        return f"one {'run' if comparison.counted == 'seed' else comparison.counted} alone never accuses"
+    return "too few of them agree"
 
 
 def _too_wide(comparison: Comparison) -> str:
@@ -90,13 +103,13 @@ def _too_wide(comparison: Comparison) -> str:
         doubt = f"but {_units(comparison)} cannot tell 0 from {_signed(comparison, worse)}{_unit(comparison)}"
     else:
         doubt = f"but {_units(comparison)} cannot tell whether that is within the tolerance"
-    return f"{_changed(comparison)}, {doubt}; {_next(comparison)}"
+    return f"{doubt}{_base(comparison)}; {_next(comparison)}"
 
 
 def _next(comparison: Comparison) -> str:
     more, counted = comparison.more_runs, comparison.counted
     if more is None:
-        return "no small number of runs would tell"
+        return f"no small number of {_words(comparison)} would tell: allow a wider tolerance, or make runs less noisy"
     what = f"{more} more {counted}{'' if more == 1 else 's'} can tell"
     option = {"seed": "seeds", "pair": "pairs"}.get(counted)
     return f"{what} ({option}={comparison.units + more})" if option else what
@@ -132,6 +145,14 @@ def _units(comparison: Comparison) -> str:
     count, counted = comparison.units, comparison.counted
     text = f"{count} {_PLACES[counted]}{counted}{'' if count == 1 else 's'}"
     return f"{text} {_where(comparison)}" if counted == "pair" else text
+
+
+def _counts(comparison: Comparison) -> str:
+    return f"{_units(comparison)}{_base(comparison)}"
+
+
+def _words(comparison: Comparison) -> str:
+    return f"{comparison.counted}s"
 
 
 def _votes(comparison: Comparison) -> str:
@@ -190,10 +211,6 @@ def _difference(comparison: Comparison) -> str:
 def _interval(comparison: Comparison) -> str:
     low, high = comparison.interval or (0.0, 0.0)
     return f"{comparison.level} % interval {_signed(comparison, low)} to {_signed(comparison, high)}"
-
-
-def _tolerance(comparison: Comparison) -> str:
-    return f"tolerance {_amount(comparison)}"
 
 
 def _amount(comparison: Comparison) -> str:

@@ -4,8 +4,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
+from bot.measure.curves import diverged_at
 from bot.measure.metrics import Metric
 from bot.measure.patterns import expand
 from bot.measure.picking import find_curve
@@ -32,11 +31,10 @@ class Divergence:
         while len(self._followed) > _MOST:
             self._followed.popitem(last=False)
         for name, curve in _watched(metrics, reading):
-            if len(curve) < LAST or np.isfinite(curve.values[-LAST:]).any():
+            step = diverged_at(curve, LAST)
+            if step is None:
                 continue
-            finite = np.flatnonzero(np.isfinite(curve.values))
-            first = int(finite[-1]) + 1 if len(finite) else 0
-            since = f"{name} is {curve.values[-1]} since step {curve.steps[first]}"
+            since = f"{name} is {curve.values[-1]} since step {step}"
             return f"The training diverged and was stopped: {since}."
         return ""
 

@@ -60,6 +60,40 @@ def test_a_run_that_diverged_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "2 of 2 head runs failed or diverged" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("written", ["null", '"NaN"', "NaN", '"Infinity"', "Infinity", "-Infinity", "1e999", "9" * 400])
+def test_however_it_is_written_it_has_diverged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str
+) -> None:
+    base = json.dumps(_values(76.4, 76.5))
+    line = f'{{"metric": {json.dumps(ACCURACY)}, "head": [{{"value": {written}}}, {{"value": 76.4}}], "base": {base}}}'
+    assert _judge(tmp_path, line) == 1
+    assert "1 of 2 head runs failed or diverged" in capsys.readouterr().out
+
+
+def test_only_gates_decide_the_exit_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    worse = {"metric": {**ACCURACY, "gate": False}, "head": _values(75.0, 75.1, 75.2), "base": _values(76.4, 76.5)}
+    failed = {"metric": {**ACCURACY, "gate": False}, "head": _values(None, 76.5), "base": _values(76.4, 76.5)}
+    assert _judge(tmp_path, worse, failed) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("regression")
+    assert second.startswith("regression")
+    nameless = {"metric": {"name": "score"}, "head": _values(None, 76.5), "base": _values(76.4, 76.5)}
+    assert _judge(tmp_path, nameless) == 1
+
+
+def test_a_mark_of_the_encoding_and_line_ends_of_another_system(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = json.dumps({"metric": ACCURACY, "head": _values(76.4, 76.5, 76.4), "base": _values(*[76.4, 76.5] * 10)})
+    file = tmp_path / "numbers.jsonl"
+    file.write_bytes(b"\xef\xbb\xbf" + f"{same}\r\n\r\n  \r\n{same}".encode())
+    assert main(["judge", str(file)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    file.write_text(same, encoding="utf-16")
+    assert main(["judge", str(file)]) == 2
+    assert "not text in UTF-8" in capsys.readouterr().err
+
+
 def test_the_newest_fifty_of_the_base_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base = [{"value": value, "commit": f"{at:07d}"} for at, value in enumerate([90.0] * 50 + [76.4, 76.5] * 25)]
     assert _judge(tmp_path, {"metric": ACCURACY, "head": _values(76.4, 76.5, 76.4), "base": base}) == 0
@@ -84,7 +118,17 @@ def test_a_report_is_stricter_than_its_lines(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{", "line 2: "),
+        ("{", "one whole JSON object"),
+        ("[1]", "Expected `object`"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"metric": {"name": "a", "name": "b"}, "head": [], "base": []}', "`name` is written twice"),
+        ('{"metric": {"name": "a\\u001b[31m"}, "head": [], "base": []}', "cannot be shown"),
+        ('{"metric": {"name": "\\ud800"}, "head": [], "base": []}', "cannot be shown"),
+        ({"metric": ACCURACY, "head": [{"value": True}], "base": []}, "got `bool` - at `$.head[0].value`"),
+        ({"metric": {**ACCURACY, "gate": 1}, "head": [], "base": []}, "got `int` - at `$.metric.gate`"),
+        ({"metric": {**ACCURACY, "tolerance": float("nan")}, "head": [], "base": []}, "is a finite number"),
+        ({"metric": {**ACCURACY, "noise": 10**400}, "head": [], "base": []}, "is a finite number"),
+        ({"metric": ACCURACY, "head": [{"value": 1, "sed": 1}], "base": []}, "unknown field `sed`"),
         ({"metric": ACCURACY, "head": []}, "missing required field `base`"),
         ({"metric": {**ACCURACY, "toleranse": 1}, "head": [], "base": []}, "unknown field `toleranse`"),
         ({"metric": {**ACCURACY, "better": "up"}, "head": [], "base": []}, "$.metric.better"),

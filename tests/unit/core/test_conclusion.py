@@ -58,6 +58,21 @@ def test_gates_decide_and_without_gates_everything_does() -> None:
     assert conclude_benchmark(_benchmark(*both, comparisons=(advisory,))).verdict == "regression"
 
 
+def test_a_metric_without_a_direction_decides_nothing_but_that_runs_failed() -> None:
+    nameless = replace(
+        SAME_ACCURACY,
+        verdict="inconclusive",
+        reason="no_direction",
+        metric=replace(SAME_ACCURACY.metric, better=None, gate=False),
+    )
+    same = replace(SAME_ACCURACY, metric=replace(SAME_ACCURACY.metric, gate=False))
+    both = (_run(0, "head"), _run(1, "base"))
+    assert conclude_benchmark(_benchmark(*both, comparisons=(same, nameless))).verdict == "no change"
+    assert conclude_benchmark(_benchmark(*both, comparisons=(nameless,))).verdict == "inconclusive"
+    failed = replace(nameless, verdict="failed", reason="failed_runs")
+    assert conclude_benchmark(_benchmark(*both, comparisons=(same, failed))).verdict == "failed"
+
+
 def test_the_worst_benchmark_is_the_verdict_of_the_request() -> None:
     good = _benchmark(_run(0, "head"), _run(1, "base"))
     bad = _benchmark(_run(0, "head", "user_error"), _run(1, "head", "user_error"), _run(2, "base"), _run(3, "base"))

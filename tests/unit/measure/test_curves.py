@@ -91,6 +91,7 @@ def test_the_first_step_that_is_as_good_as_a_level() -> None:
     assert reached(curve, 2.5, "lower") == (2, 2.0)
     assert reached(curve, 4.0, "higher") == (3, 3.0)
     assert reached(curve, 1.0, "lower") is None
+    assert reached(_curve([float("-inf"), 1.0, 9.0]), 1.0, "lower") == (1, 1.0)
     timeless = Curve(run=".", tag="x", steps=curve.steps, wall_times=np.full(4, NAN), values=curve.values)
     assert reached(timeless, 2.5, "lower") == (2, None)
 
@@ -100,3 +101,5 @@ def test_a_run_diverges_where_its_last_number_is_behind_it() -> None:
     assert diverged_at(_curve([1.0, NAN, 2.0, float("inf"), NAN])) == 3
     assert diverged_at(_curve([NAN])) == 0
     assert diverged_at(_curve([])) is None
+    assert diverged_at(_curve([1.0, NAN, NAN]), 3) is None
+    assert diverged_at(_curve([1.0, NAN, NAN, NAN]), 3) == 1

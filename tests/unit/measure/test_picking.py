@@ -50,10 +50,22 @@ def test_picks_with_a_number_and_rates(declared: dict[str, object], value: float
     assert (found.value, found.step) == (pytest.approx(value), step)
 
 
-def test_a_value_is_reached_from_wherever_the_run_began() -> None:
-    """A loss falls to it, an accuracy rises to it; nobody has to say which."""
-    found = measured(_metric(pick="steps to", number=1.5), _reading([3.0, math.nan, 2.0, 1.2, 1.9]), {})
-    assert found.value == 300.0
+@pytest.mark.parametrize(
+    ("tag", "values", "level", "step"),
+    [
+        # nothing is known of these: they come from where they begin
+        ("m", [3.0, math.nan, 2.0, 1.2, 1.9], 1.5, 300),
+        ("m", [1.0, math.nan, 2.0, 3.0], 1.5, 200),
+        ("m", [math.inf, 2.0], 2.0, 100),
+        # an accuracy rises to a value and a loss falls to it, so these are there from the first on
+        ("val/accuracy", [0.9, 0.4, 0.95], 0.5, 0),
+        ("val/loss", [0.2, 0.9, 0.1], 0.5, 0),
+        ("val/loss", [math.nan, 0.9, 0.1], 0.5, 200),
+    ],
+)
+def test_a_value_is_reached_from_wherever_the_run_began(tag: str, values: list[float], level: float, step: int) -> None:
+    metric = complete("m", {"tag": tag, "pick": "steps to", "number": level})
+    assert measured(metric, _reading(values, tag=tag), {}).value == step
 
 
 @pytest.mark.parametrize(
