@@ -5,6 +5,7 @@ import os
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from bot.sandbox.state import not_found
@@ -27,6 +28,11 @@ class Signature:
     name: str
     email: str
     date: str
+
+    @property
+    def at(self) -> float:
+        """Seconds since the epoch."""
+        return datetime.fromisoformat(self.date).timestamp()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

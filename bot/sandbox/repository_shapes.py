@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -282,31 +281,6 @@ class RepositoryShapes:
             "_links": {"self": this, "git": git, "html": html},
         }
 
-    def release(self, repository: Repository, release: tuple[int, str, float]) -> Json:
-        """release"""
-        number, tag, at = release
-        url, web = f"{self.api}/repos/{repository.full_name}", f"{self.web}/{repository.full_name}"
-        return {
-            "id": number,
-            "node_id": node_id("Release", number),
-            "url": f"{url}/releases/{number}",
-            "assets_url": f"{url}/releases/{number}/assets",
-            "upload_url": f"{url}/releases/{number}/assets{{?name,label}}",
-            "html_url": f"{web}/releases/tag/{quote(tag)}",
-            "tarball_url": f"{url}/tarball/{quote(tag)}",
-            "zipball_url": f"{url}/zipball/{quote(tag)}",
-            "tag_name": tag,
-            "target_commitish": repository.default_branch,
-            "name": tag,
-            "body": "",
-            "draft": False,
-            "prerelease": False,
-            "created_at": iso(at),
-            "published_at": iso(at),
-            "author": self.user(repository.owner),
-            "assets": [],
-        }
-
 
 def node_id(kind: str, number: int) -> str:
     """The id of the other API."""
@@ -314,7 +288,7 @@ def node_id(kind: str, number: int) -> str:
 
 
 def _signature(who: bare.Signature) -> Json:
-    return {"name": who.name, "email": who.email, "date": iso(datetime.fromisoformat(who.date).timestamp())}
+    return {"name": who.name, "email": who.email, "date": iso(who.at)}
 
 
 def association(repository: Repository, account: Account) -> str:

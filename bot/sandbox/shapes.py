@@ -2,13 +2,14 @@
 
 from bot.sandbox import bare
 from bot.sandbox.issue_shapes import IssueShapes
+from bot.sandbox.release_shapes import ReleaseShapes
 from bot.sandbox.repository_shapes import API, Json, association, node_id
 from bot.sandbox.state import Account, CheckRun, Pull, Repository, Review, WorkflowRun, iso
 
 __all__ = ["API", "Json", "Shapes"]
 
 
-class Shapes(IssueShapes):
+class Shapes(IssueShapes, ReleaseShapes):
     """Renders state for one origin, such as `http://127.0.0.1:8000`."""
 
     # ---- pull requests and what is said about them ------------------------------------------------------------------

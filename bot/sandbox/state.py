@@ -196,6 +196,24 @@ class Pull(Thread):
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
+class Release:
+    """A release of a tag. `target` is the branch or commit that a missing tag is made from; `created_at` is the time of
+    the commit, as on GitHub. A draft was published never, and its tag need not be there.
+    """
+
+    id: int
+    author: Account
+    tag: str
+    target: str
+    name: str
+    body: str
+    created_at: float
+    published_at: float | None = None
+    draft: bool = False
+    prerelease: bool = False
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
 class Repository:
     """A repository with its bare git folder, and who has which right on it."""
 
@@ -214,7 +232,9 @@ class Repository:
     labels: dict[str, int] = field(default_factory=dict)
     checks: list[CheckRun] = field(default_factory=list)
     runs: list[WorkflowRun] = field(default_factory=list)
-    releases: list[tuple[int, str, float]] = field(default_factory=list)
+    releases: list[Release] = field(default_factory=list)
+    # the release that was said to be the latest; without one the newest commit decides
+    latest_release: Release | None = None
     # branches and tags as they were when somebody last looked: what differs from it was pushed since
     refs: dict[str, str] = field(default_factory=dict)
 
@@ -227,6 +247,18 @@ class Repository:
     def threads(self) -> dict[int, Thread]:
         """Issues and pull requests by number, which they share, oldest first."""
         return dict(sorted((*self.issues.items(), *self.pulls.items())))
+
+    @property
+    def published(self) -> list[Release]:
+        """Releases that are no drafts, the newest commit first."""
+        shown = [release for release in self.releases if not release.draft]
+        return sorted(shown, key=lambda release: (release.created_at, release.id), reverse=True)
+
+    @property
+    def latest(self) -> Release | None:
+        """The latest release, which is neither a draft nor a pre-release."""
+        full = [release for release in self.published if not release.prerelease]
+        return self.latest_release if self.latest_release in full else next(iter(full), None)
 
     def new_number(self) -> int:
         """The number of the next issue or pull request."""

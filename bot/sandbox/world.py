@@ -14,8 +14,9 @@ from bot.sandbox.acts import Acts
 from bot.sandbox.hooks import Hooks
 from bot.sandbox.hub import Hub
 from bot.sandbox.registering import Registration, account_of, register
+from bot.sandbox.release_acts import Draft
 from bot.sandbox.shapes import API, Shapes
-from bot.sandbox.state import RIGHTS, Account, App, Installation, Pull, Repository, State, Token
+from bot.sandbox.state import RIGHTS, Account, App, Installation, Pull, Release, Repository, State, Token
 
 
 class Sandbox:
@@ -116,11 +117,6 @@ class Sandbox:
             raise ValueError(f"{right} is not one of {', '.join(RIGHTS)}")
         repository.rights[self.add_account(login).login] = right
 
-    async def add_release(self, repository: Repository, tag: str, sha: str) -> None:
-        """Tag a commit and release it."""
-        await bare.git(repository.folder, "update-ref", f"refs/tags/{tag}", sha)
-        repository.releases.append((self.state.new_id(), tag, self.state.clock()))
-
     # ---- what happens without HTTP ----------------------------------------------------------------------------------
 
     async def open_pull(self, repository: Repository, login: str, branch: str, title: str, body: str = "") -> Pull:
@@ -149,6 +145,19 @@ class Sandbox:
         """Merge a pull request; the commit that its base branch has now."""
         await self.acts.close(repository, number, self.add_account(login), merge=True, squash=squash)
         return repository.pulls[number].merge_sha
+
+    async def release(self, repository: Repository, login: str, wanted: Draft) -> Release:
+        """Publish a release, or keep it as a draft."""
+        return await self.acts.release(repository, self.add_account(login), wanted)
+
+    async def add_release(self, repository: Repository, tag: str, sha: str) -> Release:
+        """Tag a commit and release it, as the owner."""
+        return await self.acts.release(repository, repository.owner, Draft(tag=tag, target=sha))
+
+    async def move_tag(self, repository: Repository, login: str, tag: str, sha: str) -> None:
+        """Let a tag, an old or a new one, name this commit, as a forced push of the account."""
+        await bare.git(repository.folder, "update-ref", f"refs/tags/{tag}", sha)
+        await self.acts.look_at_branches(repository, self.add_account(login))
 
     async def delivered(self) -> None:
         """Returns when no webhook waits."""

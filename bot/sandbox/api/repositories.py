@@ -135,11 +135,3 @@ async def show_content(call: Call) -> web.StreamResponse:
     commit = await bare.resolve(call.repository.folder, ref)
     blob = await bare.blob(call.repository.folder, commit, path)
     return web.json_response(call.hub.shapes.content(call.repository, path, ref, blob))
-
-
-@ROUTES.below("GET", "/releases/latest", "contents:read")
-async def show_latest_release(call: Call) -> web.StreamResponse:
-    """The newest release."""
-    if not call.repository.releases:
-        raise not_found()
-    return web.json_response(call.hub.shapes.release(call.repository, call.repository.releases[-1]))
