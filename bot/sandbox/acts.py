@@ -4,6 +4,7 @@ from typing import Any
 
 from bot.sandbox.issue_acts import IssueActs
 from bot.sandbox.release_acts import ReleaseActs
+from bot.sandbox.repository_acts import RepositoryActs
 from bot.sandbox.state import (
     Account,
     App,
@@ -19,7 +20,7 @@ from bot.sandbox.state import (
 REVIEWS = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}
 
 
-class Acts(IssueActs, ReleaseActs):
+class Acts(IssueActs, ReleaseActs, RepositoryActs):
     """Every method changes the state and tells the Apps. Raises Problem where GitHub would refuse."""
 
     # ---- reviews ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from bot.sandbox.api.base import Caller
 from bot.sandbox.hub import HUB, Hub
-from bot.sandbox.state import Problem, Repository
+from bot.sandbox.state import Moved, Problem, Repository
 
 CHUNK = 65_536
 
@@ -29,8 +29,11 @@ async def talk(request: web.Request) -> web.StreamResponse:
     writes = "git-receive-pack" in (tail, request.query.get("service"))
     try:
         caller = _caller(hub, request)
-        repository = hub.state.repository(f"{request.match_info['owner']}/{request.match_info['repo']}")
-        _admit(caller, repository, writes=writes)
+        repository = _repository(hub, request, caller, writes=writes)
+    except Moved as moved:
+        address = f"{hub.state.origin}/{moved.repository.full_name}.git/{tail}"
+        query = f"?{request.query_string}" if request.query_string else ""
+        return web.Response(status=301, headers={"Location": address + query})
     except Problem as problem:
         headers = {"WWW-Authenticate": 'Basic realm="local"'} if problem.status == 401 else {}
         return web.Response(status=problem.status, text=f"{problem.message}\n", headers=headers)
@@ -40,6 +43,17 @@ async def talk(request: web.Request) -> web.StreamResponse:
         await hub.acts.look_at_branches(repository, caller.account)
     await response.write_eof()
     return response
+
+
+def _repository(hub: Hub, request: web.Request, caller: Caller, *, writes: bool) -> Repository:
+    """The repository, for whoever may. Raises Problem, Moved included."""
+    try:
+        repository = hub.state.repository(f"{request.match_info['owner']}/{request.match_info['repo']}")
+    except Moved as moved:
+        _admit(caller, moved.repository, writes=writes)
+        raise
+    _admit(caller, repository, writes=writes)
+    return repository
 
 
 def _caller(hub: Hub, request: web.Request) -> Caller:

@@ -21,6 +21,14 @@ class Problem(Exception):
         self.errors = errors
 
 
+class Moved(Problem):
+    """The repository has another name now, and nobody has taken the old one."""
+
+    def __init__(self, repository: "Repository") -> None:
+        super().__init__(301, "Moved Permanently")
+        self.repository = repository
+
+
 def not_found() -> Problem:
     """What is not there, and what one may not see, look the same."""
     return Problem(404, "Not Found")
@@ -296,6 +304,8 @@ class State:
         self.manifests: dict[str, App] = {}
         self.installations: dict[int, Installation] = {}
         self.repositories: dict[int, Repository] = {}
+        # names that repositories had before, in small letters; whoever takes one takes it over
+        self.former_names: dict[str, Repository] = {}
         self.tokens: dict[str, Token] = {}
         self._ids = itertools.count(1001)
 
@@ -311,10 +321,12 @@ class State:
         return found
 
     def repository(self, full_name: str) -> Repository:
-        """A repository by `owner/name`, whatever the case. Raises Problem 404."""
+        """A repository by `owner/name`, whatever the case. Raises Problem 404, Moved for a former name."""
         for repository in self.repositories.values():
             if repository.full_name.lower() == full_name.lower():
                 return repository
+        if full_name.lower() in self.former_names:
+            raise Moved(self.former_names[full_name.lower()])
         raise not_found()
 
     def installations_of(self, repository: Repository) -> list[Installation]:

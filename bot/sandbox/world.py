@@ -101,6 +101,7 @@ class Sandbox:
             refs=bare.refs(bare_folder),
         )
         self.state.repositories[repository.id] = repository
+        self.state.former_names.pop(full_name.lower(), None)
         return repository
 
     async def fork(self, repository: Repository, login: str) -> Repository:
@@ -133,13 +134,15 @@ class Sandbox:
 
     async def move_branch(self, repository: Repository, login: str, branch: str, sha: str) -> None:
         """Let a branch, an old or a new one, name a commit that is there: a push of the account, forced or not."""
-        await bare.git(repository.folder, "update-ref", f"refs/heads/{branch}", sha)
-        await self.acts.look_at_branches(repository, self.add_account(login))
+        await self.acts.move_branch(repository, self.add_account(login), branch, sha)
 
     async def delete_branch(self, repository: Repository, login: str, branch: str) -> None:
         """Take a branch away; its open pull requests are closed."""
-        await bare.git(repository.folder, "update-ref", "-d", f"refs/heads/{branch}")
-        await self.acts.look_at_branches(repository, self.add_account(login))
+        await self.acts.delete_branch(repository, self.add_account(login), branch)
+
+    def rename(self, repository: Repository, login: str, name: str) -> None:
+        """Give a repository another name."""
+        self.acts.rename(repository, self.add_account(login), name)
 
     async def merge(self, repository: Repository, login: str, number: int, *, squash: bool = False) -> str:
         """Merge a pull request; the commit that its base branch has now."""

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientSession
-from github import Auth, Github
+from github import Auth, Github, GithubException
 
 from bot.core.nouns import Person
 from bot.github.answers import MergedPull
 from bot.github.client import Gone
-from bot.github.events import Pushed, read_event
+from bot.github.events import Pushed, RepositoryChanged, read_event
 from bot.sandbox import bare
 from tests.contracts.conftest import Place
 from tests.harness.land import FULL_NAME
@@ -126,3 +126,62 @@ async def test_history_as_a_person_reads_it(place: Place) -> None:
         github.close()
 
     await asyncio.to_thread(person)
+
+
+async def test_a_renamed_repository_is_found_by_its_old_name(place: Place) -> None:
+    sandbox, repository = place.sandbox, place.land.repository
+    head = await bare.resolve(repository.folder, "heads/main")
+    sandbox.rename(repository, "maya", "sight")
+    (told,) = place.told("repository")
+    assert (told["action"], told["changes"]) == ("renamed", {"repository": {"name": {"from": "vision"}}})
+    assert (told["repository"]["id"], told["repository"]["full_name"]) == (repository.id, "acme/sight")
+    event = read_event("repository", told)
+    assert isinstance(event, RepositoryChanged)
+    assert (event.repository_id, event.full_name) == (repository.id, "acme/sight")
+    async with ClientSession() as session:
+        github, where = place.github(session), place.where
+        assert (await github.repository(where))["full_name"] == "acme/sight"
+        assert await github.commit_of(FULL_NAME, "heads/main", where) == head
+        # a post stays a post
+        made = await github.ask("POST", FULL_NAME, "/check-runs", {"name": "x", "head_sha": head})
+        assert [check.id for check in repository.checks] == [made["id"]]
+        url = f"{sandbox.api_url}/repos/{FULL_NAME}/pulls?state=all&per_page=1"
+        async with session.get(url, allow_redirects=False) as answer:
+            assert answer.status == 301
+            wanted = f"{sandbox.api_url}/repositories/{repository.id}/pulls?state=all&per_page=1"
+            assert answer.headers["Location"] == (await answer.json())["url"] == wanted
+        repository.private = True
+        async with session.get(url, allow_redirects=False) as answer:
+            assert answer.status == 404
+        # a newcomer takes the old name over, and nothing leads to the other one any more
+        other = sandbox.add_repository(FULL_NAME, repository.folder)
+        async with session.get(url, allow_redirects=False) as answer:
+            assert (answer.status, await answer.json()) == (200, [])
+        assert sandbox.state.repository(FULL_NAME) is other
+
+
+async def test_settings_of_a_repository(place: Place) -> None:
+    """Name and default branch through the API; only for its admins."""
+
+    def person() -> None:
+        place.sandbox.permit(place.land.repository, "root", "admin")
+        pauses: dict[str, Any] = {"seconds_between_requests": None, "seconds_between_writes": None}
+        tokens = [Auth.Token(place.sandbox.token_of(login)) for login in ("root", "maya")]
+        root, maya = (Github(base_url=place.sandbox.api_url, auth=token, retry=None, **pauses) for token in tokens)
+        repository = root.get_repo(FULL_NAME)
+        repository.edit(default_branch="faster")
+        assert root.get_repo(FULL_NAME).default_branch == "faster"
+        repository.edit(name="sight")
+        assert root.get_repo("acme/sight").id == root.get_repo(FULL_NAME).id == place.land.repository.id
+        for name in ("", "a b", "../x"):
+            with pytest.raises(GithubException) as refused:
+                root.get_repo("acme/sight").edit(name=name)
+            assert refused.value.status == 422
+        with pytest.raises(GithubException) as denied:
+            maya.get_repo("acme/sight").edit(name="mine")
+        assert denied.value.status == 403
+        root.close()
+        maya.close()
+
+    await asyncio.to_thread(person)
+    assert [told["action"] for told in place.told("repository")] == ["edited", "renamed"]

@@ -20,8 +20,8 @@ from aiohttp.typedefs import Handler, Middleware
 from tests.harness.fetch_contracts import FOLDER
 from tests.harness.openapi import Json, compile_schema, unknown_fields
 
-# statuses that GitHub may answer anywhere, though few calls describe them
-ERRORS = frozenset((401, 403, 404, 405, 409, 410, 422, 429, 500, 502, 503))
+# statuses that GitHub may answer anywhere, though few calls describe them; a renamed repository leads elsewhere
+ERRORS = frozenset((301, 307, 401, 403, 404, 405, 409, 410, 422, 429, 500, 502, 503))
 # how such an answer looks; the second schema demands nothing by itself
 _ERROR = {
     "required": ["message", "documentation_url"],

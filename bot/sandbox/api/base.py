@@ -13,7 +13,7 @@ from aiohttp.typedefs import Handler
 
 from bot.sandbox.hub import HUB, Hub
 from bot.sandbox.issue_acts import Actor
-from bot.sandbox.state import RIGHTS, Account, App, Installation, Problem, Repository, not_found
+from bot.sandbox.state import RIGHTS, Account, App, Installation, Moved, Problem, Repository, not_found
 
 DOCUMENTATION = "https://docs.github.com/rest"
 # a call that an App makes by its own token, before it has one of an installation
@@ -137,7 +137,12 @@ class Routes:
             async def handler(request: web.Request) -> web.StreamResponse:
                 hub = request.app[HUB]
                 caller = caller_of(hub, request)
-                repository = _repository(hub, request)
+                try:
+                    repository = _repository(hub, request)
+                except Moved as moved:
+                    # who may not read it does not learn where it went
+                    _admit(caller, moved.repository, needs, "read")
+                    raise
                 _admit(caller, repository, needs, right)
                 return await answer(Call(hub=hub, request=request, caller=caller, place=repository))
 
@@ -228,6 +233,8 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     """Problems as GitHub's JSON, and the rate-limit headers that clients read."""
     try:
         response = await handler(request)
+    except Moved as moved:
+        response = _elsewhere(request, moved.repository)
     except Problem as problem:
         body: dict[str, Any] = {"message": problem.message, "documentation_url": DOCUMENTATION}
         if problem.errors:
@@ -241,6 +248,18 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         response.headers["X-RateLimit-Remaining"] = "4999"
         response.headers["X-RateLimit-Reset"] = str(int(time.time()) + 3600)
     return response
+
+
+def _elsewhere(request: web.Request, repository: Repository) -> web.Response:
+    """The same call by the repository's id; 307 where a client must send again what it sent."""
+    hub = request.app[HUB]
+    rest = request.rel_url.raw_path.split("/repos/", 1)[1].split("/", 2)[2:]
+    url = "/".join([f"{hub.shapes.api}/repositories/{repository.id}", *rest])
+    if request.query_string:
+        url += f"?{request.rel_url.raw_query_string}"
+    body = {"message": "Moved Permanently", "url": url, "documentation_url": DOCUMENTATION}
+    status = 301 if request.method in ("GET", "HEAD") else 307
+    return web.json_response(body, status=status, headers={"Location": url})
 
 
 @web.middleware

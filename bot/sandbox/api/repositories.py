@@ -4,7 +4,7 @@ from aiohttp import web
 
 from bot.sandbox import bare
 from bot.sandbox.api.base import APP_ITSELF, Call, Routes
-from bot.sandbox.state import Problem, not_found
+from bot.sandbox.state import Problem, invalid, not_found
 
 ROUTES = Routes()
 # how GitHub's five roles look to those who know only the older four
@@ -15,6 +15,20 @@ _OLDER = {"triage": "read", "maintain": "write"}
 async def show_repository(call: Call) -> web.StreamResponse:
     """The repository itself."""
     return web.json_response(call.hub.shapes.repository(call.repository))
+
+
+@ROUTES.below("PATCH", "", "administration:write", right="admin")
+async def update_repository(call: Call) -> web.StreamResponse:
+    """Another name or default branch."""
+    sent, repository = await call.body(), call.repository
+    unknown = set(sent) - {"name", "default_branch"}
+    if unknown:
+        raise invalid("Repository", min(unknown), "cannot be changed on this local GitHub: leave it out")
+    if sent.get("default_branch") not in (None, repository.default_branch):
+        await call.hub.acts.change_default_branch(repository, call.who, str(sent["default_branch"]))
+    if sent.get("name") not in (None, repository.name):
+        call.hub.acts.rename(repository, call.who, str(sent["name"]))
+    return web.json_response(call.hub.shapes.repository(repository))
 
 
 @ROUTES.below("GET", "/installation", APP_ITSELF)

@@ -13,7 +13,7 @@ from bot.sandbox.hub import HUB, Hub
 from bot.sandbox.pages import pulls, registration, repositories
 from bot.sandbox.pages.view import page
 from bot.sandbox.shapes import API
-from bot.sandbox.state import Problem
+from bot.sandbox.state import Moved, Problem
 
 LARGEST_PUSH = 1024**3
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -52,6 +52,10 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
     """What the handler says; a refusal and an address without a page become a page with a sentence."""
     try:
         return await handler(request)
+    except Moved as moved:
+        # the first two parts of the path are the old name
+        address = "/".join(["", moved.repository.full_name, *request.rel_url.raw_path.split("/")[3:]])
+        return web.Response(status=301 if request.method == "GET" else 307, headers={"Location": address})
     except Problem as problem:
         refused = problem
     except (web.HTTPNotFound, web.HTTPMethodNotAllowed) as missing:

@@ -143,3 +143,30 @@ async def test_a_pull_request_whose_branch_is_deleted(place: Place) -> None:
     with pytest.raises(Problem):
         await place.sandbox.acts.reopen(place.land.repository, 1, place.sandbox.state.account("ada"))
     assert [each.payload.get("action") for each in place.sandbox.hooks.waiting] == [None, "closed"]
+
+
+async def test_git_finds_a_renamed_repository(place: Place) -> None:
+    token = place.sandbox.token_of("ada")
+    await place.git("clone", "-q", "-b", "faster", place.url(f"ada:{token}"), "c")
+    place.sandbox.rename(place.land.repository, "maya", "sight")
+    await place.git("commit", "-q", "--allow-empty", "-m", "again", folder="c")
+    assert (await place.git("push", "-q", folder="c"))[0] == 0
+    _, tip = await place.git("rev-parse", "HEAD", folder="c")
+    assert place.land.pull.head_sha == tip.strip()
+    place.land.repository.private = True
+    assert (await place.git("ls-remote", place.url()))[0] != 0
+
+
+async def test_the_default_branch_may_be_rewritten_and_not_deleted(place: Place) -> None:
+    """An open pull request keeps its head, and the base that it left."""
+    sandbox, repository = place.sandbox, place.land.repository
+    await sandbox.move_branch(repository, "maya", "main", "main~1")
+    (pushed,) = place.sandbox.hooks.waiting
+    assert (pushed.payload["ref"], pushed.payload["forced"]) == ("refs/heads/main", True)
+    assert place.land.pull.open
+    with pytest.raises(Problem):
+        await sandbox.delete_branch(repository, "maya", "main")
+    with pytest.raises(Problem):
+        await sandbox.delete_branch(repository, "maya", "nothing")
+    with pytest.raises(Problem):
+        await sandbox.move_branch(repository, "maya", "a..b", "main")

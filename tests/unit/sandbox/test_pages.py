@@ -35,6 +35,14 @@ async def test_what_is_not_there_is_a_page_that_says_so(browser: Browser, path: 
     assert "Not Found" in await browser.get(f"/{path.format(FULL_NAME)}", status=404)
 
 
+async def test_the_old_name_of_a_repository_leads_to_the_new_one(browser: Browser) -> None:
+    browser.sandbox.rename(browser.land.repository, "maya", "sight")
+    async with browser.session.get(f"{browser.sandbox.url}/{FULL_NAME}/pull/1") as answer:
+        assert (answer.status, answer.url.path) == (200, "/acme/sight/pull/1")
+    await browser.comment("maya", "sent to the old name")
+    assert [comment.body for comment in browser.land.pull.comments] == ["sent to the old name"]
+
+
 async def test_commits_without_parents_and_trees(browser: Browser) -> None:
     folder = browser.land.repository.folder
 
