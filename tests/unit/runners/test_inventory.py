@@ -30,7 +30,8 @@ def _module(site: Path, name: str, **files: str) -> None:
 
 
 def _told(site: Path) -> dict[str, Any]:
-    words = [sys.executable, "-S", "-c", TEXT]
+    # -P: the folder that the tests run in may hold a distribution of its own
+    words = [sys.executable, "-P", "-S", "-c", TEXT]
     said = subprocess.run(words, env={"PYTHONPATH": str(site)}, capture_output=True, check=True, text=True).stdout
     found: dict[str, Any] = json.loads(said.splitlines()[-1])
     return found
