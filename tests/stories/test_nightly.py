@@ -160,15 +160,11 @@ async def test_a_push_to_another_branch_is_nobodys_business(world: World) -> Non
 @told
 async def test_a_release_is_measured_once(world: World) -> None:
     tip = await schedule(world, b'on_release: {benchmarks: "@classification", seeds: 1}\n')
-    await world.sandbox.add_release(world.repository, "v1.0", tip)
-    await _published(world, "v1.0")
-    await _published(world, "v1.0")
+    release = await world.sandbox.add_release(world.repository, "v1.0", tip)
+    await world.settle()
+    assert len(await world.requests()) == 1
+    # a draft that is published for a second time has a second webhook, with the same release in it
+    told_again = world.sandbox.shapes.release(world.repository, release)
+    await world.hook("release", "maya", action="published", release=told_again)
     (request,) = await world.requests()
     assert (request.kind, request.requester, request.head_sha) == ("release", "release v1.0", tip)
-
-
-async def _published(world: World, tag: str) -> None:
-    """GitHub tells of a release."""
-    release = world.repository.releases[-1]
-    fields = {"id": release[0], "tag_name": tag, "target_commitish": "main", "draft": False, "prerelease": False}
-    await world.hook("release", "maya", action="published", release=fields)
