@@ -57,6 +57,11 @@ class StepTime:
         apart = random.uniform(0.03, 0.06) if random.random() < 0.3 else 0.0
         return cls(random, _log_uniform(random, 0.01, 0.05), _log_uniform(random, 0.002, 0.01), apart, fickle)
 
+    @property
+    def machines_sd(self) -> float:
+        """How much one run differs from one machine to another, but for neighbours: a share."""
+        return float(np.hypot(np.hypot(self.machine_sd, self.run_sd), self.modes_apart / 2))
+
     def machine(self, runs: int) -> list[float]:
         """How slow one more machine is for each of so many runs in turn: logarithms."""
         mode = self.modes_apart * self.random.integers(2)

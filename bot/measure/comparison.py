@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bot.measure.metrics import Metric, Sample, Scale
+from bot.measure.noise import Prior
 
 Verdict = Literal[
     "failed",
@@ -40,7 +41,8 @@ class Evidence:
 
     `paired` tells that head and base were interleaved on the same machine and `Sample.pair` says which belong
     together; it counts only for a metric whose independent measurement is the machine. `failed_*` counts runs that
-    failed or diverged, `missing_*` runs that ended well without writing the metric.
+    failed or diverged, `missing_*` runs that ended well without writing the metric. A `prior` that was learned from
+    other series stands in place of the metric's own noise; pairs have none.
     """
 
     metric: Metric
@@ -51,6 +53,7 @@ class Evidence:
     failed_base: int = 0
     missing_head: int = 0
     missing_base: int = 0
+    prior: Prior | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +66,7 @@ class Comparison:
     without a change. `units` and `base_units` count the independent measurements, which are `counted` in seeds,
     machines or pairs; `worse_runs` and `better_runs` those off by the tolerance or more. `more_runs` is how many more
     such measurements are likely to decide, None if that is not known. `repeated` is the difference that a second lease
-    shows alone, None without one. All numbers are finite.
+    shows alone, None without one. `prior` is the learned noise that was used. All numbers are finite.
     """
 
     metric: Metric
@@ -91,3 +94,4 @@ class Comparison:
     failed_base: int = 0
     missing_head: int = 0
     missing_base: int = 0
+    prior: Prior | None = None

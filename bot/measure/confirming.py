@@ -47,6 +47,7 @@ def confirm(first: Comparison, second: Comparison) -> Comparison:
             failed_base=first.failed_base + second.failed_base,
             missing_head=first.missing_head + second.missing_head,
             missing_base=first.missing_base + second.missing_base,
+            prior=first.prior,
         )
     )
     together = replace(together, repeated=second.difference)

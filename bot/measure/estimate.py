@@ -102,22 +102,32 @@ def of_pairs(differences: Sequence[float] | Values, noise: float | None) -> Esti
 
 
 def of_sides(
-    head: Sequence[float] | Values, base: Sequence[float] | Values, noise: float | None, *, robust: bool
+    head: Sequence[float] | Values,
+    base: Sequence[float] | Values,
+    noise: float | None,
+    *,
+    robust: bool,
+    weight: float = PRIOR_WEIGHT,
 ) -> Estimate | None:
-    """Independent units of both sides; `robust` takes the head's median (machines) instead of its mean (seeds)."""
+    """Independent units of both sides; `robust` takes the head's median (machines) instead of its mean (seeds).
+
+    `weight` is the degrees of freedom that the noise counts as.
+    """
     units, window = np.asarray(head, dtype=np.float64), np.asarray(base, dtype=np.float64)
     base_centre, base_squares, base_dof = _window(window)
-    variance, dof = _shrunk(noise, squares(units) + base_squares, len(units) - 1 + base_dof)
+    variance, dof = _shrunk(noise, squares(units) + base_squares, len(units) - 1 + base_dof, weight)
     cost = MEDIAN_COST if robust and len(units) > 2 else 1.0
     se = math.sqrt(variance * (cost**2 / len(units) + 1 / len(window)))
     harm = centre(units, robust=robust) - base_centre
     return _estimate(harm, se, dof, variance, units - base_centre, len(window))
 
 
-def of_target(head: Sequence[float] | Values, target: float, noise: float | None, *, robust: bool) -> Estimate | None:
+def of_target(
+    head: Sequence[float] | Values, target: float, noise: float | None, *, robust: bool, weight: float = PRIOR_WEIGHT
+) -> Estimate | None:
     """Independent units of the head against a number that is known exactly."""
     units = np.asarray(head, dtype=np.float64)
-    variance, dof = _shrunk(noise, squares(units), len(units) - 1)
+    variance, dof = _shrunk(noise, squares(units), len(units) - 1, weight)
     cost = MEDIAN_COST if robust and len(units) > 2 else 1.0
     harm = centre(units, robust=robust) - target
     return _estimate(harm, cost * math.sqrt(variance / len(units)), dof, variance, units - target, None)
@@ -158,14 +168,16 @@ def _window(values: Values) -> tuple[float, float, int]:
     return float(np.mean(kept)), (left - 1) * per_unit, left - 1
 
 
-def _shrunk(noise: float | None, sum_squares: float, dof: int) -> tuple[float, float]:
+def _shrunk(
+    noise: float | None, sum_squares: float, dof: int, prior_weight: float = PRIOR_WEIGHT
+) -> tuple[float, float]:
     """Variance of one unit and its degrees of freedom, (0, 0) when nothing is known of it.
 
     A declared noise of 0 says that the metric cannot vary; it is not believed when it does.
     """
     if noise is None and sum_squares == 0:
         return 0.0, 0.0
-    weight = 0.0 if noise is None or (noise == 0 and sum_squares > 0) else PRIOR_WEIGHT
+    weight = 0.0 if noise is None or (noise == 0 and sum_squares > 0) else prior_weight
     return (weight * (noise or 0.0) ** 2 + sum_squares) / (weight + dof), weight + dof
 
 

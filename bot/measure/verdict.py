@@ -15,6 +15,7 @@ from bot.measure import estimate
 from bot.measure.comparison import Comparison, Counted, Evidence, TargetState, Verdict, Why
 from bot.measure.estimate import Estimate, Values
 from bot.measure.metrics import Metric, Sample, Scale
+from bot.measure.noise import Prior
 from bot.measure.sentences import say
 
 __all__ = ["Comparison", "Evidence", "Verdict", "judge", "judge_report", "overall"]
@@ -101,6 +102,11 @@ class _Frame:
     sign: int
     tolerance: float | None
     noise: float | None
+    learned: Prior | None = None  # in place of the declared noise
+
+    @property
+    def weight(self) -> float:
+        return self.learned.weight if self.learned else estimate.PRIOR_WEIGHT
 
     def turn(self, values: Sequence[float]) -> Values:
         array = np.asarray(values, dtype=np.float64)
@@ -119,14 +125,14 @@ def _compare(evidence: Evidence) -> Comparison:
     if not evidence.base:
         return _head_alone(evidence)
     units = _units(evidence)
-    frame = _frame(metric, units)
-    head, base = frame.turn(units.head), frame.turn(units.base)
     robust, paired = metric.per == "machine", units.counted == "pair"
+    frame = _learned(_frame(metric, units), evidence, units)
+    head, base = frame.turn(units.head), frame.turn(units.base)
     if paired:
         found = estimate.of_pairs(head - base, frame.noise)
         base_centre = estimate.centre(base, robust=True)
     else:
-        found = estimate.of_sides(head, base, frame.noise, robust=robust)
+        found = estimate.of_sides(head, base, frame.noise, robust=robust, weight=frame.weight)
         base_centre = estimate.base_centre(base)
     head_centre = estimate.centre(head, robust=robust)
     harm = found.harm if found else head_centre - base_centre
@@ -151,7 +157,16 @@ def _compare(evidence: Evidence) -> Comparison:
         better_runs=found.off(frame.tolerance, -1) if found and frame.tolerance is not None else 0,
         more_runs=_more_runs(frame, found, reason),
         target=_target(evidence),
+        prior=frame.learned,
     )
+
+
+def _learned(frame: _Frame, evidence: Evidence, units: _Units) -> _Frame:
+    """The frame with what was learned of the noise; a metric that cannot vary has none to learn."""
+    metric, prior = evidence.metric, evidence.prior
+    if prior is None or units.counted == "pair" or metric.noise == 0 or frame.scale != metric.scale:
+        return frame
+    return replace(frame, noise=prior.noise, learned=prior)
 
 
 def _decide(metric: Metric, frame: _Frame, found: Estimate | None, *, one_machine: bool) -> tuple[Verdict, Why]:
@@ -254,9 +269,10 @@ def _target(evidence: Evidence) -> TargetState:
     if metric.target is None or metric.better is None:
         return ""
     units = _units(replace(evidence, paired=False))
-    frame = _frame(metric, replace(units, base=[metric.target]))
+    frame = _learned(_frame(metric, replace(units, base=[metric.target])), evidence, units)
     target = float(frame.turn([metric.target])[0])
-    found = estimate.of_target(frame.turn(units.head), target, frame.noise, robust=metric.per == "machine")
+    head, robust = frame.turn(units.head), metric.per == "machine"
+    found = estimate.of_target(head, target, frame.noise, robust=robust, weight=frame.weight)
     tolerance = frame.tolerance or 0.0
     if found is None or not math.isfinite(found.half(0.995)):
         return "open"

@@ -48,9 +48,12 @@ def tolerance(metric: Metric) -> str:
     return _amount(metric.tolerance, metric)
 
 
-def noise(metric: Metric) -> str:
-    """What one independent measurement is declared to vary by; nothing when it is not known."""
-    return _amount(metric.noise, metric)
+def noise(comparison: Comparison) -> str:
+    """What one independent measurement varies by, as it was learned or declared; nothing when it is not known."""
+    metric, learned = comparison.metric, comparison.prior
+    if learned is None:
+        return _amount(metric.noise, metric)
+    return f"{_amount(float(f'{learned.noise:.2g}'), metric)} (learned)"
 
 
 def spread(comparison: Comparison) -> str:

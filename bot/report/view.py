@@ -144,7 +144,7 @@ def line(row: Row) -> Line:
         head=cells.head_value(comparison),
         change=cells.change(comparison),
         tolerance=cells.tolerance(comparison.metric),
-        noise=cells.noise(comparison.metric),
+        noise=cells.noise(comparison),
         level=cells.level(comparison),
         counts=cells.spread(comparison),
         advisory=not comparison.metric.gate,

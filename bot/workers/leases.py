@@ -26,6 +26,7 @@ from bot.store.leases import (
     runs_of,
     take_slot,
 )
+from bot.store.neighbours import classes_of
 from bot.store.rows import Change, poke
 from bot.store.tables import Artifact, Lease, Machine, Member, Request, Run
 from bot.workers.base import Worker
@@ -241,13 +242,17 @@ class Leases(Worker[Lease]):
 
     async def _judged(self, at: _Loaded, runs: tuple[Run, ...]) -> Judged:
         """What these runs have shipped, against what was measured of their base before."""
+        call = load(Call, at.request.call)
+        benchmark = call.config.benchmarks.get(at.planned.benchmark) if call.config else None
         async with self.services.database.read() as tx:
-            history = await history_of(tx, load(Call, at.request.call), at.planned)
+            history = await history_of(tx, call, at.planned)
+            classes = await classes_of(tx, at.request.repository_id, benchmark.metrics if benchmark else ())
         shipped = Shipped(
             runs=runs,
             left=await self._left(at, runs),
             moved=at.lease.continued > 0,
             history=history,
+            classes=classes,
         )
         return await asyncio.to_thread(judge_lease, at.request.call, at.planned, shipped)
 

@@ -8,6 +8,7 @@ from bot.core.environments import differences
 from bot.core.fingerprint import fingerprint_of, series_id
 from bot.core.nouns import Call, PlannedLease
 from bot.measure.metrics import Measurement, Metric, Sample
+from bot.measure.noise import Classes, Prior, prior_of
 from bot.measure.outside import OF_A_SIDE, OF_FAILED, known
 from bot.measure.patterns import expand
 from bot.measure.picking import measured
@@ -45,6 +46,14 @@ class _Read:
 
 
 @dataclass(frozen=True, slots=True)
+class _Known:
+    """What was known before of a metric: its own samples of the base, and what series like it say of its noise."""
+
+    samples: tuple[Sample, ...]
+    prior: Prior | None
+
+
+@dataclass(frozen=True, slots=True)
 class Left:
     """What a run has left: the local folder with its logs, and its last checkpoint where a metric asks for it."""
 
@@ -56,12 +65,13 @@ class Left:
 class Shipped:
     """What a lease has shipped: its runs with what each has left, by its id. One that has `moved` to another machine in
     mid-run says nothing of how fast a machine is. `history` are samples of the base that were measured before, oldest
-    first, by the id of their series."""
+    first, by the id of their series; `classes` tell how much series of this repository scatter."""
 
     runs: tuple[Run, ...]
     left: Mapping[str, Left]
     moved: bool = False
     history: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
+    classes: Classes = field(default_factory=dict)
 
 
 def asks_for_weights(call: str, planned: PlannedLease) -> bool:
@@ -98,7 +108,8 @@ def judge_lease(call: str, planned: PlannedLease, shipped: Shipped) -> Judged:
         expanded, left_out = expand(metric, _readings(reads, "base"), _readings(reads, "head"))
         notes += [left_out] if left_out else []
         for one in expanded:
-            known = shipped.history.get(series_id(pinned.pull.repository_id, fingerprint, one), ())
+            series = series_id(pinned.pull.repository_id, fingerprint, one)
+            known = _Known(shipped.history.get(series, ()), prior_of(one, shipped.classes, series))
             comparison, told = _compare(one, reads, planned, known)
             comparisons.append(comparison)
             notes += told
@@ -144,7 +155,7 @@ def _notes(read: _Read) -> list[str]:
 
 
 def _compare(
-    metric: Metric, reads: tuple[_Read, ...], planned: PlannedLease, history: tuple[Sample, ...]
+    metric: Metric, reads: tuple[_Read, ...], planned: PlannedLease, before: _Known
 ) -> tuple[Comparison, list[str]]:
     samples: dict[str, list[Sample]] = {"head": [], "base": []}
     failed = {"head": 0, "base": 0}
@@ -174,12 +185,13 @@ def _compare(
         metric=metric,
         head=tuple(samples["head"]),
         # a pair has its own base, whatever other machines have shown
-        base=(() if paired else history) + tuple(samples["base"]),
+        base=(() if paired else before.samples) + tuple(samples["base"]),
         paired=paired,
         failed_head=failed["head"],
         failed_base=failed["base"],
         missing_head=missing["head"],
         missing_base=missing["base"],
+        prior=before.prior,
     )
     return judge(evidence), notes
 

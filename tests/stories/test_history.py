@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.__main__ import main
+from tests.harness.land import CONFIG
 from tests.harness.nights import merges, night, samples, schedule
 from tests.harness.story import told
 from tests.harness.world import World
@@ -65,6 +66,30 @@ async def test_what_is_taken_out_can_be_brought_in_elsewhere(world: World) -> No
     await asyncio.to_thread(path.write_text, table)
     status, out, _ = await _benchbot(world, "import", "acme/vision", str(path))
     assert (status, out) == (0, "0 samples brought in, 4 were there already.\n")
+
+
+@told
+async def test_noise_is_learned_from_the_series_of_other_metrics(world: World) -> None:
+    names = [f"accuracy_{at}" for at in range(11)]
+    metrics = b"".join(
+        f"      {name}: {{tag: validation/{name}, better: higher, unit: pp, noise: 0.2, gate: false}}\n".encode()
+        for name in names
+    )
+    head, first, rest = CONFIG.partition(b"      step_time:")
+    tip = await schedule(world, config=head + metrics + first + rest)
+    await night(world)
+    lines = [
+        {"benchmark": "resnet50", "metric": name, "commit": tip, "value": 80 + seed / 10, "seed": seed, "at": 1.7e9}
+        for name in names
+        for seed in range(1, 8)
+    ]
+    status, _, err = await _benchbot(world, "import", "acme/vision", await _file(world, *lines))
+    assert (status, err) == (0, "")
+    await world.says("maya", "/benchmark resnet50 vs=base")
+    results, *_ = world.read()
+    # seven seeds a tenth apart; the logarithm of a variance of so few is on average too low, which is allowed for
+    (row,) = (line for line in results.splitlines() if line.startswith("| `resnet50` `accuracy`") and "seeds" in line)
+    assert "0.23 pp (learned)" in row
 
 
 @told

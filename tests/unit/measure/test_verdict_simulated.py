@@ -13,9 +13,15 @@ from benchmarks.verdicts import BAD, CELLS, Cell, reports, tally
 
 CASES = 300
 REPORTS = 10
+# the situations with a lesson take longer to draw: one of each kind here
+GUARDED = [
+    cell
+    for cell in CELLS
+    if cell.bar is not None and (not cell.name.startswith("learned") or cell.name.endswith("_3_20"))
+]
 
 
-@pytest.mark.parametrize("cell", [cell for cell in CELLS if cell.bar is not None], ids=lambda cell: cell.name)
+@pytest.mark.parametrize("cell", GUARDED, ids=lambda cell: cell.name)
 def test_shares_of_verdicts(cell: Cell) -> None:
     share = tally(cell.make, CASES, np.random.default_rng(20261201), cell.counted)
     assert cell.bar is not None

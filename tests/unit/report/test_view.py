@@ -7,6 +7,7 @@ import pytest
 
 from bot.core.reasons import reason
 from bot.measure.metrics import Metric
+from bot.measure.noise import Prior
 from bot.report import cells, findings, values, view
 from bot.report.comment import render_comment, short_notice
 from bot.report.page import RequestPage, render_request
@@ -239,7 +240,13 @@ def test_a_value_in_points_is_a_percentage_and_what_is_not_known_is_a_dash() -> 
     percent = replace(ACCURACY, unit="%")
     assert cells.tolerance(percent) == "0.5 pp"
     assert cells.tolerance(replace(STEP, tolerance=None)) == cells.NOTHING
-    assert cells.noise(STEP) == "3 %"
+    assert cells.noise(SLOWER_STEP) == "3 %"
+
+
+def test_noise_that_was_learned_says_so() -> None:
+    learned = replace(SLOWER_STEP, prior=Prior(noise=0.0213, weight=2.3))
+    assert cells.noise(learned) == "2.1 % (learned)"
+    assert cells.noise(replace(WORSE_ACCURACY, prior=Prior(noise=0.19, weight=2.6))) == "0.19 pp (learned)"
 
 
 def test_no_arrow_where_no_direction_is_known() -> None:

@@ -1,6 +1,7 @@
 """What a repository remembers: samples along its default branch."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,12 @@ from bot.core.branches import Landed, Walk
 from bot.core.fingerprint import Fingerprint, series_id
 from bot.core.nouns import Trigger
 from bot.measure.metrics import Metric, Sample
+from bot.measure.noise import Spread, class_of
 from bot.store.database import Database, Transaction
-from bot.store.history import Measured, arm, counts, landed, positions_of, remember, window
+from bot.store.history import WINDOW, Measured, arm, counts, landed, positions_of, remember, window
 from bot.store.memory import Schedule
 from bot.store.migrate import migrate
+from bot.store.neighbours import classes_of
 
 FINGERPRINT = Fingerprint(benchmark="resnet50", scenario="default", init="default", run="train", hardware=("local",))
 METRIC = Metric(name="accuracy", tag="accuracy")
@@ -92,6 +95,33 @@ async def test_other_repositories_have_the_same_commits(database: Database) -> N
     async with database.read() as tx:
         assert await window(tx, 8, series_id(8, FINGERPRINT, METRIC)) == ()
         assert await positions_of(tx, 8) == {}
+
+
+async def test_what_other_series_say_of_noise_is_that_of_the_branch_and_of_their_class(database: Database) -> None:
+    await _branch(database, "a", "b")
+    accuracy = Metric(name="top1", tag="top1", noise=0.2)
+    others = (replace(accuracy, name="fixed", noise=0.0), replace(accuracy, name="time", scale="log"))
+    for sha, values in (("a", (1.0, 2.0, 3.0)), ("b", (7.0, 8.0, 9.0)), ("of a pull request", (0.0, 100.0, 200.0))):
+        samples = tuple(Sample(value=v, seed=n, machine="m", commit=sha) for n, v in enumerate(values, 1))
+        measured = [Measured(metric=metric, samples=samples) for metric in (accuracy, *others)]
+        await _write(database, list(remember(database, 7, FINGERPRINT, measured, 0.0)))
+    async with database.read() as tx:
+        own = series_id(7, FINGERPRINT, accuracy)
+        # two degrees of freedom of each commit are too few to leave it at that: neighbours, but for the widest step
+        assert await classes_of(tx, 7, [accuracy]) == {class_of(accuracy): {own: Spread(pytest.approx(4 / 3), 8 / 3)}}
+        assert await classes_of(tx, 8, [accuracy]) == {}
+        assert await classes_of(tx, 7, []) == {}
+
+
+async def test_noise_is_learned_from_the_newest_samples(database: Database) -> None:
+    shas = [f"c{at}" for at in range(WINDOW)]
+    await _branch(database, *shas)
+    for at, sha in enumerate(shas):
+        # loud at first, and quiet in what is looked at: two seeds of each of the last commits
+        await _measure(database, sha, 0.0, 100.0 if at < WINDOW // 2 else 2.0)
+    async with database.read() as tx:
+        ((spread,),) = [tuple(of.values()) for of in (await classes_of(tx, 7, [METRIC])).values()]
+        assert spread == Spread(squares=2.0 * WINDOW / 2, dof=WINDOW / 2)
 
 
 async def test_schedules_keep_their_next_time_until_their_own_is_changed(database: Database) -> None:
